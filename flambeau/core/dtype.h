@@ -64,8 +64,8 @@ inline Half to_half(float f) {
 
 struct DTypeInfo {
   std::string_view name;
-  uint8_t size;        // bytes of one element
-  char category;       // b bool, u unsigned, i signed, f float, c complex
+  uint8_t size;   // bytes of one element
+  char category;  // b bool, u unsigned, i signed, f float, c complex
 };
 
 inline constexpr DTypeInfo kDTypeInfo[kDTypes] = {
@@ -89,19 +89,33 @@ constexpr DType real_of(DType t) {
 
 template <class T>
 inline constexpr DType kDTypeOf = DType::Bool;
-template <> inline constexpr DType kDTypeOf<uint8_t> = DType::UInt8;
-template <> inline constexpr DType kDTypeOf<int8_t> = DType::Int8;
-template <> inline constexpr DType kDTypeOf<int16_t> = DType::Int16;
-template <> inline constexpr DType kDTypeOf<int32_t> = DType::Int32;
-template <> inline constexpr DType kDTypeOf<int64_t> = DType::Int64;
-template <> inline constexpr DType kDTypeOf<uint16_t> = DType::UInt16;
-template <> inline constexpr DType kDTypeOf<uint32_t> = DType::UInt32;
-template <> inline constexpr DType kDTypeOf<uint64_t> = DType::UInt64;
-template <> inline constexpr DType kDTypeOf<Half> = DType::Float16;
-template <> inline constexpr DType kDTypeOf<BFloat16> = DType::BFloat16;
-template <> inline constexpr DType kDTypeOf<float> = DType::Float32;
-template <> inline constexpr DType kDTypeOf<double> = DType::Float64;
-template <> inline constexpr DType kDTypeOf<std::complex<float>> = DType::Complex64;
-template <> inline constexpr DType kDTypeOf<std::complex<double>> = DType::Complex128;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::UInt8;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::Int8;
+template <>
+inline constexpr DType kDTypeOf<int16_t> = DType::Int16;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::Int32;
+template <>
+inline constexpr DType kDTypeOf<int64_t> = DType::Int64;
+template <>
+inline constexpr DType kDTypeOf<uint16_t> = DType::UInt16;
+template <>
+inline constexpr DType kDTypeOf<uint32_t> = DType::UInt32;
+template <>
+inline constexpr DType kDTypeOf<uint64_t> = DType::UInt64;
+template <>
+inline constexpr DType kDTypeOf<Half> = DType::Float16;
+template <>
+inline constexpr DType kDTypeOf<BFloat16> = DType::BFloat16;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::Float32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::Float64;
+template <>
+inline constexpr DType kDTypeOf<std::complex<float>> = DType::Complex64;
+template <>
+inline constexpr DType kDTypeOf<std::complex<double>> = DType::Complex128;
 
 }  // namespace flambeau

@@ -1,10 +1,12 @@
 // How one kernel source, compiled once per instruction set, is chosen at run time.
 //
-//   header (kernels/cpu/softmax.h):   FL_KERNEL(softmax_rows, void(DType, const void*, void*, int64_t, int64_t));
-//   source (kernels/cpu/softmax.cpp): namespace flambeau::FL_ISA { void softmax_rows(DType t, ...) { ... } }
-//   caller:                           softmax_rows(dtype, x, y, rows, cols);
+//   header (kernels/cpu/softmax.h):   FL_KERNEL(softmax_rows, void(DType, const void*, void*,
+//   int64_t, int64_t)); source (kernels/cpu/softmax.cpp): namespace flambeau::FL_ISA { void
+//   softmax_rows(DType t, ...) { ... } } caller:                           softmax_rows(dtype, x,
+//   y, rows, cols);
 //
-// The source is compiled with FL_ISA defined as each name of the list below; nothing is registered at start-up.
+// The source is compiled with FL_ISA defined as each name of the list below; nothing is registered
+// at start-up.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -30,8 +32,16 @@ struct Kernel<R(A...)> {
 
 }  // namespace flambeau
 
-#define FL_KERNEL(name, ...)                                               \
-  namespace v2 { std::type_identity_t<__VA_ARGS__> name; }                 \
-  namespace v3 { std::type_identity_t<__VA_ARGS__> name; }                 \
-  namespace v4 { std::type_identity_t<__VA_ARGS__> name; }                 \
-  inline constexpr Kernel<__VA_ARGS__> name { {v2::name, v3::name, v4::name} }
+#define FL_KERNEL(name, ...)                  \
+  namespace v2 {                              \
+  std::type_identity_t<__VA_ARGS__> name;     \
+  }                                           \
+  namespace v3 {                              \
+  std::type_identity_t<__VA_ARGS__> name;     \
+  }                                           \
+  namespace v4 {                              \
+  std::type_identity_t<__VA_ARGS__> name;     \
+  }                                           \
+  inline constexpr Kernel<__VA_ARGS__> name { \
+    { v2::name, v3::name, v4::name }          \
+  }

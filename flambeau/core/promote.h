@@ -1,0 +1,42 @@
+// Type promotion: torch's rules, in one function for every op.
+#pragma once
+#include "flambeau/core/tensor.h"
+
+namespace flambeau {
+
+// The smallest type that both fit in, by torch's table (uint64 with signed integers: float).
+FL_API DType promote_types(DType a, DType b);
+FL_API DType default_dtype();
+FL_API void set_default_dtype(DType dtype);
+inline DType default_complex() {
+  return default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
+}
+// Integers and bool become the default float type.
+inline DType to_inexact(DType t) { return is_inexact(t) ? t : default_dtype(); }
+
+// Three categories: tensors with dims, 0-d tensors, numbers. A lower category counts only if its
+// kind (bool < integer < float < complex) is higher than what the categories above gave.
+class ResultType {
+ public:
+  void add(const Tensor& t) {
+    if (t->ndim)
+      merge(dim_, has_dim_, t.dtype());
+    else
+      merge(zero_, has_zero_, t.dtype());
+  }
+  void add(const Scalar& s) { merge(number_, has_number_, number_dtype(s)); }
+  FL_API DType get() const;
+
+ private:
+  FL_API static DType number_dtype(const Scalar& s);
+  static void merge(DType& slot, bool& has, DType t) {
+    slot = has ? promote_types(slot, t) : t;
+    has = true;
+  }
+  DType dim_{}, zero_{}, number_{};
+  bool has_dim_ = false, has_zero_ = false, has_number_ = false;
+};
+
+FL_API bool can_cast(DType from, DType to);
+
+}  // namespace flambeau

@@ -1,0 +1,179 @@
+// Tensor: a counted pointer to a TensorImpl, which is a view of a Storage. No ops here: those come
+// from the table.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "flambeau/core/check.h"
+#include "flambeau/core/storage.h"
+#include "flambeau/core/tls.h"
+
+namespace flambeau {
+
+struct Node;        // autograd/node.h
+struct TensorMeta;  // autograd/meta.h: leaves, views, hooks, levels
+inline constexpr int kMaxDims = 64;
+
+// Bits of TensorImpl::flags. Any bit of kSlow sends ops on this tensor down the slow path.
+enum TensorFlags : uint8_t {
+  kRequiresGrad = 1,  // a leaf that wants its gradient, or a tensor with a node
+  kContiguous = 2,
+  kIsView = 4,  // made by a view op while the tape was on: meta->base is set
+  kInference = 8,
+  kBatched = 16,
+  kDual = 32,
+  kPythonDispatch = 64,
+  kSlow = kBatched | kDual | kPythonDispatch,
+};
+
+struct TensorImpl {
+  std::atomic<int32_t> refs{1};
+  DType dtype = DType::Float32;
+  uint8_t ndim = 0;
+  uint8_t flags = kContiguous;
+  std::atomic<uint8_t> py_owned{0};  // C++ keeps the Python object alive (python/src/tensor.cpp)
+  Device device;
+  uint16_t output_nr = 0;  // which output of grad_fn this is
+  Layout layout = Layout::Strided;
+  bool is_parameter = false;
+  int64_t numel = 1;
+  char* data = nullptr;  // first element: storage->data + offset * itemsize
+  Storage* storage = nullptr;
+  Storage* counter = nullptr;  // whose version counts: the storage, or one of our own (.data, set_)
+  Node* grad_fn = nullptr;
+  TensorMeta* meta = nullptr;
+  void* py = nullptr;        // the Python object, if one exists
+  int64_t* sizes = inline_;  // ndim sizes, then at `strides` ndim strides
+  int64_t* strides = inline_ + kInlineDims;
+
+  static constexpr int kInlineDims = 6;
+  int64_t inline_[2 * kInlineDims];
+
+  void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void decref() {
+    if (refs.load(std::memory_order_acquire) == 1 ||
+        refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      destroy();
+    }
+  }
+  bool requires_grad() const { return flags & kRequiresGrad; }
+  bool contiguous() const { return flags & kContiguous; }
+  uint32_t version() const { return counter->version; }
+  void bump_version() { counter->version++; }
+  int64_t offset() const {
+    return storage->data ? (data - storage->data) / itemsize(dtype) : meta_offset;
+  }
+  int64_t meta_offset = 0;  // element offset where there is no memory
+
+  FL_API void destroy();
+  // Room for `count` dims; sizes and strides are undefined afterwards.
+  FL_API void reserve_dims(int count);
+  // Recomputes numel and the contiguous bit from sizes and strides.
+  FL_API void refresh();
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(TensorImpl* steal) : p_(steal) {}
+  Tensor(const Tensor& o) : p_(o.p_) {
+    if (p_) p_->incref();
+  }
+  Tensor(Tensor&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Tensor& operator=(const Tensor& o) {
+    Tensor copy(o);
+    std::swap(p_, copy.p_);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Tensor() {
+    if (p_) p_->decref();
+  }
+  static Tensor borrow(TensorImpl* p) {
+    if (p) p->incref();
+    return Tensor(p);
+  }
+
+  bool defined() const { return p_; }
+  explicit operator bool() const { return p_; }
+  TensorImpl* impl() const { return p_; }
+  TensorImpl* operator->() const { return p_; }
+  TensorImpl* release() { return std::exchange(p_, nullptr); }
+  bool is(const Tensor& o) const { return p_ == o.p_; }
+
+  DType dtype() const { return p_->dtype; }
+  Device device() const { return p_->device; }
+  int64_t ndim() const { return p_->ndim; }
+  int64_t numel() const { return p_->numel; }
+  IntList sizes() const { return {p_->sizes, p_->ndim}; }
+  IntList strides() const { return {p_->strides, p_->ndim}; }
+  int64_t size(int64_t dim) const { return p_->sizes[dim < 0 ? dim + p_->ndim : dim]; }
+  int64_t stride(int64_t dim) const { return p_->strides[dim < 0 ? dim + p_->ndim : dim]; }
+  bool is_contiguous() const { return p_->contiguous(); }
+  bool requires_grad() const { return p_->requires_grad(); }
+  template <class T = char>
+  T* data() const {
+    return reinterpret_cast<T*>(p_->data);
+  }
+
+  // The gradient of a leaf, undefined if there is none yet (autograd/meta.cpp).
+  FL_API Tensor grad() const;
+  FL_API Tensor& set_requires_grad(bool on = true);
+  // Runs the tape from here; `gradient` may be left out for a single element (autograd/engine.cpp).
+  FL_API void backward() const;
+  FL_API void backward(const Tensor& gradient, bool retain_graph = false,
+                       bool create_graph = false) const;
+  // The value of a one-element tensor (one read, no copy to another tensor).
+  FL_API Scalar item() const;
+
+ private:
+  TensorImpl* p_ = nullptr;
+};
+
+using TensorList = std::span<const Tensor>;
+
+// ---- making tensors: uninitialised memory or a view; no tape, no dispatch ----
+struct Geometry {  // what a view op computes
+  Ints sizes, strides;
+  int64_t offset = 0;  // in elements of the new dtype, from the start of the storage
+};
+
+FL_API Tensor new_tensor(IntList sizes, DType dtype, Device device = Device{});
+FL_API Tensor new_strided(IntList sizes, IntList strides, DType dtype, Device device = Device{});
+// Same sizes as `like`, dims ordered in memory as there when it is dense, else contiguous.
+FL_API Tensor new_like(const Tensor& like, DType dtype);
+// A TensorImpl on the same storage, sharing the version counter; grad_fn and meta stay empty.
+FL_API Tensor alias(const Tensor& of);
+FL_API Tensor alias(const Tensor& of, const Geometry& geometry);
+// A tensor over memory that somebody else made.
+FL_API Tensor from_storage(StoragePtr storage, IntList sizes, IntList strides, int64_t offset,
+                           DType dtype);
+FL_API Ints contiguous_strides(IntList sizes);
+FL_API bool is_contiguous_as(IntList sizes, IntList strides, MemoryFormat format);
+FL_API Ints channels_last_strides(IntList sizes);
+// May two elements share memory (expanded dims)? Exact for dense and expanded tensors, careful
+// otherwise.
+FL_API bool has_internal_overlap(const Tensor& t);
+enum class Overlap : uint8_t { None, Same, Partial };
+FL_API Overlap memory_overlap(const Tensor& a, const Tensor& b);
+FL_API void copy_dims(TensorImpl* to, IntList sizes, IntList strides);
+
+// Dims as users give them: -ndim <= dim < ndim; a 0-d tensor accepts 0 and -1.
+FL_API int64_t wrap_dim(std::string_view op, int64_t dim, int64_t ndim);
+FL_API int64_t numel_of(IntList sizes);  // throws on overflow
+
+// Dropping a tensor that Python owns, or its lazily made parts, is the business of higher rooms:
+// they set these.
+struct CoreHooks {
+  void (*drop_node)(Node*) = nullptr;
+  void (*drop_meta)(TensorMeta*) = nullptr;
+  bool (*drop_python)(TensorImpl*) = nullptr;  // true: the Python layer takes over
+  void (*drop_python_storage)(Storage*) = nullptr;
+};
+FL_API extern constinit CoreHooks core_hooks;
+
+}  // namespace flambeau

@@ -1,0 +1,63 @@
+// The one thread-local block of the library. Anything bulky sits behind a pointer: 2 KB would no
+// longer load with dlopen.
+#pragma once
+#include "flambeau/core/config.h"
+
+namespace flambeau {
+
+struct Level;  // one entry of the stack of recorders, transforms and Python modes (ops/slow.h)
+
+// A list of equal blocks that wait to be used again.
+struct FreeList {
+  void* head = nullptr;
+  uint32_t count = 0;
+};
+
+// Bits of Tls::mode: any of them sends every op down the slow path.
+enum Mode : uint8_t { kModeLevels = 1, kModeAutocast = 2, kModeProfile = 4, kModePython = 8 };
+
+struct Tls {
+  uint8_t mode = 0;
+  bool grad = true;        // is the tape on?
+  bool inference = false;  // inside inference_mode
+  bool anomaly = false;
+  uint32_t depth = 0;     // ops below the outermost one are invisible to recorders
+  uint64_t sequence = 0;  // Lamport clock of the tape
+  Level* levels = nullptr;
+  FreeList tensors, storages, nodes;
+  void* engine = nullptr;  // the running backward pass, if any
+  void* notes = nullptr;   // pending error notes (core/error.cpp)
+  ~Tls();
+};
+static_assert(sizeof(Tls) <= 256);
+
+FL_API extern thread_local constinit Tls tls __attribute__((tls_model("initial-exec")));
+
+template <class T>
+class Restore {  // sets a value for the length of a scope
+ public:
+  Restore(T& place, T value) : place_(place), old_(place) { place = value; }
+  ~Restore() { place_ = old_; }
+  Restore(const Restore&) = delete;
+
+ private:
+  T& place_;
+  T old_;
+};
+
+class NoGradGuard {
+ public:
+  NoGradGuard() : restore_(tls.grad, false) {}
+
+ private:
+  Restore<bool> restore_;
+};
+class EnableGradGuard {
+ public:
+  EnableGradGuard() : restore_(tls.grad, true) {}
+
+ private:
+  Restore<bool> restore_;
+};
+
+}  // namespace flambeau

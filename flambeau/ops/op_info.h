@@ -1,0 +1,78 @@
+// What is known of every overload at run time: the generated table behind schemas, bindings and
+// recorders.
+#pragma once
+#include "flambeau/ops/value.h"
+
+namespace flambeau {
+
+enum class ArgKind : uint8_t {
+  Tensor,
+  Scalar,
+  Int,
+  Bool,
+  Double,
+  IntList,
+  TensorList,
+  ScalarList,
+  DoubleList,
+  BoolList,
+  String,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator
+};
+
+struct Param {
+  const char* name;
+  ArgKind kind;
+  bool optional = false;  // None is taken
+  bool keyword_only = false;
+  bool required = true;
+  uint8_t size = 0;           // int[2]: one int stands for two; 1 for int[1]
+  const char* fallback = "";  // the default as schema text
+};
+
+enum class OpKind : uint8_t {
+  Pointwise,
+  Reduce,
+  Structured,
+  View,
+  Composite,
+  Factory,
+  Random,
+  Other
+};
+
+struct OpInfo {
+  const char* name;      // "add"
+  const char* overload;  // "Tensor"
+  const char* schema;    // "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+  OpKind kind;
+  const Param* params;
+  uint8_t param_count;
+  uint8_t positional;        // how many may be given by position
+  const char* result_names;  // "values indices" where the result is a named tuple
+  void* function;  // each with the adapter that calls it; null where the form does not exist
+  Adapter call;
+  void* inplace_function;
+  Adapter call_inplace;
+  void* out_function;  // takes the outs first
+  Adapter call_out;
+  uint8_t out_count;
+};
+
+// All overloads of one base name, in resolution order.
+struct OpSet {
+  const char* name;
+  const OpInfo* overloads;
+  uint8_t count;
+  const char* forms;  // "function method inplace out", or a namespace: "nn method"
+  const char* doc;
+};
+
+FL_API std::span<const OpSet* const> all_ops();
+FL_API const OpSet* find_op(std::string_view name);
+
+}  // namespace flambeau
