@@ -1,0 +1,79 @@
+# The front door: each target first provides what it needs, then does one thing. CMake does the building.
+#   make build | demo | test | check | sanitize | bench | format | wheel | clean
+# DEBUG=1 (unoptimised, with symbols), MAX_JOBS, CMAKE_ARGS, USE_CUDA, PYTHON and CXX are honoured.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.PHONY: build demo test test-cpp check sanitize bench format wheel clean sanitize-run
+
+PY := .venv/bin/python
+BUILD ?= build
+MAX_JOBS ?= $(shell nproc)
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(MAX_JOBS)
+export PYTHONDONTWRITEBYTECODE := 1
+# Working trees share what they compile alike.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
+
+configure := cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
+  -DCMAKE_BUILD_TYPE=$(if $(filter 1 ON,$(DEBUG)),Debug,Release) \
+  $(if $(USE_CUDA),-DUSE_CUDA=$(USE_CUDA)) $(SANITIZE_ARGS) $(CMAKE_ARGS)
+
+# Configures only when the settings changed; afterwards ninja asks CMake again by itself when a list of files did.
+define configured
+@mkdir -p $(BUILD)
+@[ -e $(BUILD)/build.ninja ] && [ "$$(cat $(BUILD)/settings 2>/dev/null)" = '$(configure)' ] || \
+  { $(configure) >$(BUILD)/configure.log 2>&1 && echo '$(configure)' >$(BUILD)/settings; } || \
+  { cat $(BUILD)/configure.log; exit 1; }
+endef
+
+build:
+	@tools/setup.sh build
+	$(configured)
+	@cmake --build $(BUILD)
+	@$(PY) -c "import sysconfig; print('$(CURDIR)/$(BUILD)/python', file=open(sysconfig.get_path('purelib') + '/flambeau-tree.pth', 'w'))"
+
+test: build
+	@tools/setup.sh test
+	@$(MAKE) --no-print-directory test-cpp
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+test-cpp:
+	@cmake --build $(BUILD) --target flambeau_tests examples
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=ignore
+
+demo: build
+	@tools/setup.sh demo
+	$(PY) examples/fashion_mnist.py $(DEMO_ARGS)
+
+check: build
+	@tools/setup.sh check
+	@$(PY) -m tools.check --build $(BUILD)
+
+format:
+	@tools/setup.sh check
+	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs -r clang-format-14 -i
+	@.venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
+
+# Address and undefined-behaviour sanitizers in a build of its own; Python gets the runtime by preloading.
+sanitize:
+	@tools/setup.sh build test
+	@$(MAKE) --no-print-directory BUILD=build-sanitize SANITIZE_ARGS=-DFLAMBEAU_SANITIZE=address,undefined sanitize-run
+
+sanitize-run:
+	$(configured)
+	@cmake --build $(BUILD)
+	ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONPATH=$(CURDIR)/$(BUILD)/python $(PY) -m pytest $(PYTEST_ARGS)
+
+bench: build
+	@tools/setup.sh test
+	$(PY) -m benchmarks $(BENCH_ARGS)
+
+wheel:
+	@tools/setup.sh build
+	.venv/bin/pip wheel -q --no-deps --no-build-isolation -w dist .
+	@ls -l dist
+
+clean:
+	rm -rf build build-* dist
