@@ -1,0 +1,97 @@
+// The loop of every generated pointwise kernel. The engine has gathered strides, broadcasts and
+// casts: arrays are contiguous, in the type the arithmetic is done in. An output may be one of the
+// inputs.
+#pragma once
+#include "flambeau/core/dtype.h"
+#include "flambeau/kernels/cplx.h"
+#include "flambeau/kernels/simd.h"
+
+namespace flambeau::FL_ISA {
+
+// The register type for elements of type T; complex elements may be named Cplx<T> or
+// std::complex<T>.
+template <class T>
+struct VecType {
+  using type = Vec<T>;
+};
+template <class T>
+struct VecType<Cplx<T>> {
+  using type = Cplx<T>;
+};
+template <class T>
+struct VecType<std::complex<T>> {
+  using type = Cplx<T>;
+};
+template <class T>
+using VecFor = typename VecType<T>::type;
+
+// Stores the first n lanes of a result as elements of type Out: a mask as bytes 0 and 1, the real
+// part of a complex result where Out is real, else the lanes as they are.
+template <class Out, class R>
+void store_result(void* out, int64_t i, R x, int64_t n) {
+  if constexpr (std::is_same_v<R, bool>) {
+    static_cast<bool*>(out)[i] = x;
+  } else if constexpr (std::is_same_v<Out, bool>) {
+    bool* p = static_cast<bool*>(out) + i;
+    if (FL_LIKELY(n == R::kLanes)) return x.store(p);
+    x.store_partial(p, n);
+  } else if constexpr (std::is_arithmetic_v<R>) {
+    static_cast<Out*>(out)[i] = Out(x);
+  } else if constexpr (R::kLanes == 1 && std::is_arithmetic_v<Out>) {
+    static_cast<Out*>(out)[i] = Out(x.re);
+  } else {
+    auto* p = static_cast<typename R::Scalar*>(out) + i;
+    if (FL_LIKELY(n == R::kLanes)) return x.store(p);
+    x.store_partial(p, n);
+  }
+}
+
+// Full registers and the tail run the same code, so an element's bits do not depend on its place.
+// `flatten` pulls the body and its math functions in: a call per register would spill every
+// constant.
+template <class V, int Inputs, int Params, class F>
+[[gnu::always_inline]] inline void each_register(const void* const* in, int64_t n,
+                                                 const void* params, const F& f) {
+  using S = typename V::Scalar;
+  V p[Params + 1];
+  for (int k = 0; k < Params; ++k) p[k] = V(static_cast<const S*>(params)[k]);
+  const S* source[Inputs + 1];
+  for (int k = 0; k < Inputs; ++k) source[k] = static_cast<const S*>(in[k]);
+  V x[Inputs + 1];
+  for (int64_t i = 0; i < n; i += V::kLanes) {
+    int64_t count = n - i;
+    if (FL_LIKELY(count >= V::kLanes)) {
+      count = V::kLanes;
+#pragma GCC unroll 16
+      for (int k = 0; k < Inputs; ++k) x[k] = V::load(source[k] + i);
+    } else {
+#pragma GCC unroll 16
+      for (int k = 0; k < Inputs; ++k) x[k] = V::load_partial(source[k] + i, count);
+    }
+    f(x, p, i, count);
+  }
+}
+
+template <class Body, class T, class Out, int Inputs, int Params>
+[[gnu::flatten]] void loop(void* out, const void* const* in, int64_t n, const void* params) {
+  using V = VecFor<T>;
+  each_register<V, Inputs, Params>(in, n, params,
+                                   [out](const V* x, const V* p, int64_t i, int64_t count) {
+                                     store_result<Out>(out, i, Body::call(x, p), count);
+                                   });
+}
+
+// For bodies that return a pair {a, b}, of the same type: fused backward formulas, frexp, sincos.
+template <class Body, class T, class Out, int Inputs, int Params>
+[[gnu::flatten]] void loop2(void* const* out, const void* const* in, int64_t n,
+                            const void* params) {
+  using V = VecFor<T>;
+  each_register<V, Inputs, Params>(in, n, params,
+                                   [out](const V* x, const V* p, int64_t i, int64_t count) {
+                                     auto pair = Body::call(x, p);
+                                     store_result<Out>(out[0], i, pair.a, count);
+                                     store_result<Out>(out[1], i, pair.b, count);
+                                   });
+}
+
+}  // namespace flambeau::FL_ISA

@@ -1,0 +1,124 @@
+// Half and BFloat16 in registers: widened to float on load, rounded to nearest even on store.
+// load_wide and store_narrow take every element type, so that a kernel is written once over its
+// storage type.
+#pragma once
+#include "flambeau/core/dtype.h"
+#include "flambeau/kernels/simd.h"
+
+namespace flambeau::FL_ISA {
+
+template <class S>
+inline constexpr bool kIsHalf = std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>;
+// The type that arithmetic on elements of type S is done in.
+template <class S>
+using ComputeOf = std::conditional_t<kIsHalf<S>, float, S>;
+// The bits of as many halves as a register holds floats.
+using HalfBits = Raw<uint16_t, Vec<float>::kLanes>;
+
+inline Vec<float> widen_bfloat16(HalfBits x) {
+  return from_bits(__builtin_convertvector(x, Raw<int32_t>) << 16);
+}
+
+// Adds half a unit, less one bit if the last bit kept is even. A NaN must not round to infinity.
+inline HalfBits narrow_bfloat16(Vec<float> x) {
+  Raw<uint32_t> u = Raw<uint32_t>(x.v);
+  Raw<uint32_t> rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+  return __builtin_convertvector(x.v == x.v ? rounded : Raw<uint32_t>{} + 0x7fc0, HalfBits);
+}
+
+#if defined(__AVX512F__)
+inline Vec<float> widen_half(HalfBits x) { return Raw<float>(_mm512_cvtph_ps((__m256i)x)); }
+inline HalfBits narrow_half(Vec<float> x) { return (HalfBits)_mm512_cvtps_ph(x.v, 8); }
+#elif defined(__F16C__)
+inline Vec<float> widen_half(HalfBits x) { return Raw<float>(_mm256_cvtph_ps((__m128i)x)); }
+inline HalfBits narrow_half(Vec<float> x) { return (HalfBits)_mm256_cvtps_ph(x.v, 8); }
+#else
+// Half to float and back without instructions for it, after Fabian Giesen 2012: a float
+// multiplication and a float addition do the work for subnormal numbers.
+inline Vec<float> widen_half(HalfBits x) {
+  Vec<int32_t> h = __builtin_convertvector(x, Raw<int32_t>);
+  Vec<int32_t> magnitude = (h & 0x7fff) << 13;
+  Vec<int32_t> finite = bits(from_bits(magnitude) * 0x1p112f);
+  Vec<int32_t> special = magnitude | 0x7f800000;
+  return from_bits(select((h & 0x7fff) >= 0x7c00, special, finite) | ((h & 0x8000) << 16));
+}
+inline HalfBits narrow_half(Vec<float> x) {
+  Vec<int32_t> u = bits(x), a = u & 0x7fffffff;
+  Vec<int32_t> small = bits(from_bits(a) + 0.5f) - 0x3f000000;
+  Vec<int32_t> normal = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
+  Vec<int32_t> nan = ((a >> 13) & 0x1ff) | 0x7e00;
+  Vec<int32_t> large = select(a > 0x7f800000, nan, 0x7c00);
+  Vec<int32_t> h = select(a < 0x38800000, small, select(a >= 0x47800000, large, normal));
+  return __builtin_convertvector((h | ((u >> 16) & 0x8000)).v, HalfBits);
+}
+#endif
+
+template <class S>
+Vec<ComputeOf<S>> load_wide(const S* p) {
+  if constexpr (kIsHalf<S>) {
+    HalfBits x;
+    __builtin_memcpy(&x, p, sizeof x);
+    if constexpr (std::is_same_v<S, Half>) return widen_half(x);
+    return widen_bfloat16(x);
+  } else {
+    return Vec<S>::load(p);
+  }
+}
+
+// The first n lanes; the others are zero.
+template <class S>
+Vec<ComputeOf<S>> load_wide(const S* p, int64_t n) {
+  if constexpr (kIsHalf<S>) {
+    S padded[Vec<float>::kLanes] = {};
+    for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load_wide(padded);
+  } else {
+    return Vec<S>::load_partial(p, n);
+  }
+}
+
+template <class S>
+void store_narrow(S* p, Vec<ComputeOf<S>> x) {
+  if constexpr (kIsHalf<S>) {
+    HalfBits h;
+    if constexpr (std::is_same_v<S, Half>) {
+      h = narrow_half(x);
+    } else {
+      h = narrow_bfloat16(x);
+    }
+    __builtin_memcpy(p, &h, sizeof h);
+  } else {
+    x.store(p);
+  }
+}
+
+template <class S>
+void store_narrow(S* p, Vec<ComputeOf<S>> x, int64_t n) {
+  if constexpr (kIsHalf<S>) {
+    S padded[Vec<float>::kLanes];
+    store_narrow(padded, x);
+    for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
+  } else {
+    x.store_partial(p, n);
+  }
+}
+
+// One element. Unlike to_float and its kin in dtype.h these have a name per instruction set.
+inline float widen_one(float x) { return x; }
+inline double widen_one(double x) { return x; }
+inline float widen_one(Half x) { return float(__builtin_bit_cast(_Float16, x)); }
+inline float widen_one(BFloat16 x) { return __builtin_bit_cast(float, uint32_t(x.bits) << 16); }
+template <class S>
+S narrow_one(ComputeOf<S> x) {
+  if constexpr (std::is_same_v<S, Half>) {
+    return __builtin_bit_cast(Half, _Float16(x));
+  } else if constexpr (std::is_same_v<S, BFloat16>) {
+    if (x != x) return {0x7fc0};
+    uint32_t u = __builtin_bit_cast(uint32_t, x);
+    return {uint16_t((u + 0x7fff + ((u >> 16) & 1)) >> 16)};
+  } else {
+    return x;
+  }
+}
+
+}  // namespace flambeau::FL_ISA

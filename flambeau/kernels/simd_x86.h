@@ -1,0 +1,208 @@
+// What GCC's vector extensions cannot say, on x86: roots, rounding, fused multiply-add, partial
+// loads and stores. simd.h is the only reader; another architecture brings a file with the same
+// functions.
+#pragma once
+// g++ 12 takes the undefined operands inside its own AVX-512 functions for mistakes of ours.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include "flambeau/core/config.h"
+
+namespace flambeau::FL_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int kVecBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVecBytes = 32;
+#else
+inline constexpr int kVecBytes = 16;
+#endif
+
+template <class T, int N>
+struct RawType {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+// N lanes of T as the compiler's own vector; by default as many as a register holds.
+template <class T, int N = kVecBytes / int(sizeof(T))>
+using Raw = typename RawType<T, N>::type;
+
+template <int Size>
+struct IntOfSize;
+template <>
+struct IntOfSize<4> {
+  using type = int32_t;
+  using unsigned_type = uint32_t;
+};
+template <>
+struct IntOfSize<8> {
+  using type = int64_t;
+  using unsigned_type = uint64_t;
+};
+
+enum RoundMode {
+  kNearestEven = 8,
+  kFloor = 9,
+  kCeil = 10,
+  kTrunc = 11
+};  // 8: raise no inexact flag
+
+#if defined(__AVX512F__)
+inline Raw<float> sqrt_raw(Raw<float> x) { return _mm512_sqrt_ps(x); }
+inline Raw<double> sqrt_raw(Raw<double> x) { return _mm512_sqrt_pd(x); }
+template <int Mode>
+Raw<float> round_raw(Raw<float> x) {
+  return _mm512_roundscale_ps(x, Mode);
+}
+template <int Mode>
+Raw<double> round_raw(Raw<double> x) {
+  return _mm512_roundscale_pd(x, Mode);
+}
+inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
+  return _mm512_fmadd_pd(a, b, c);
+}
+inline bool any_raw(Raw<int32_t> m) { return _mm512_movepi32_mask((__m512i)m) != 0; }
+inline bool any_raw(Raw<int64_t> m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
+
+// A register of floats as two of doubles and back; the vector extensions' own conversion splits
+// these needlessly.
+inline Raw<double> widen_low(Raw<float> x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+inline Raw<double> widen_high(Raw<float> x) {
+  return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+}
+inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
+  return _mm512_insertf32x8(_mm512_zextps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
+}
+
+// The first n lanes, 0 <= n <= lanes; the others read as zero and are not written.
+template <class T>
+Raw<T> load_first(const T* p, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    return (Raw<T>)_mm512_maskz_loadu_epi32(__mmask16((1u << n) - 1), p);
+  } else {
+    return (Raw<T>)_mm512_maskz_loadu_epi64(__mmask8((1u << n) - 1), p);
+  }
+}
+template <class T>
+void store_first(T* p, Raw<T> x, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    _mm512_mask_storeu_epi32(p, __mmask16((1u << n) - 1), (__m512i)x);
+  } else {
+    _mm512_mask_storeu_epi64(p, __mmask8((1u << n) - 1), (__m512i)x);
+  }
+}
+
+#elif defined(__AVX2__)
+inline Raw<float> sqrt_raw(Raw<float> x) { return _mm256_sqrt_ps(x); }
+inline Raw<double> sqrt_raw(Raw<double> x) { return _mm256_sqrt_pd(x); }
+template <int Mode>
+Raw<float> round_raw(Raw<float> x) {
+  return _mm256_round_ps(x, Mode);
+}
+template <int Mode>
+Raw<double> round_raw(Raw<double> x) {
+  return _mm256_round_pd(x, Mode);
+}
+inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
+  return _mm256_fmadd_pd(a, b, c);
+}
+inline bool any_raw(Raw<int32_t> m) { return _mm256_movemask_epi8((__m256i)m) != 0; }
+inline bool any_raw(Raw<int64_t> m) { return _mm256_movemask_epi8((__m256i)m) != 0; }
+inline Raw<double> widen_low(Raw<float> x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+inline Raw<double> widen_high(Raw<float> x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
+  return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
+}
+
+template <class T>
+__m256i first_lanes(int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    return (__m256i)(Raw<int32_t>{0, 1, 2, 3, 4, 5, 6, 7} < int32_t(n));
+  } else {
+    return (__m256i)(Raw<int64_t>{0, 1, 2, 3} < n);
+  }
+}
+template <class T>
+Raw<T> load_first(const T* p, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    return (Raw<T>)_mm256_maskload_epi32((const int*)p, first_lanes<T>(n));
+  } else {
+    return (Raw<T>)_mm256_maskload_epi64((const long long*)p, first_lanes<T>(n));
+  }
+}
+template <class T>
+void store_first(T* p, Raw<T> x, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    _mm256_maskstore_epi32((int*)p, first_lanes<T>(n), (__m256i)x);
+  } else {
+    _mm256_maskstore_epi64((long long*)p, first_lanes<T>(n), (__m256i)x);
+  }
+}
+
+#else
+inline Raw<float> sqrt_raw(Raw<float> x) { return _mm_sqrt_ps(x); }
+inline Raw<double> sqrt_raw(Raw<double> x) { return _mm_sqrt_pd(x); }
+template <int Mode>
+Raw<float> round_raw(Raw<float> x) {
+  return _mm_round_ps(x, Mode);
+}
+template <int Mode>
+Raw<double> round_raw(Raw<double> x) {
+  return _mm_round_pd(x, Mode);
+}
+// SSE has no fused form: two roundings. Code that needs the exact product error asks kFused first.
+inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) { return a * b + c; }
+inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) { return a * b + c; }
+inline bool any_raw(Raw<int32_t> m) { return _mm_movemask_epi8((__m128i)m) != 0; }
+inline bool any_raw(Raw<int64_t> m) { return _mm_movemask_epi8((__m128i)m) != 0; }
+inline Raw<double> widen_low(Raw<float> x) { return _mm_cvtps_pd(x); }
+inline Raw<double> widen_high(Raw<float> x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
+  return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+
+// A copy of constant size per case: a call of memcpy costs more than the arithmetic of a short
+// tail.
+template <class T>
+Raw<T> load_first(const T* p, int64_t n) {
+  Raw<T> x{};
+  constexpr int lanes = 16 / sizeof(T);
+  if (n >= lanes) {
+    __builtin_memcpy(&x, p, 16);
+  } else if (n == 1) {
+    x[0] = p[0];
+  } else if (lanes == 4 && n >= 2) {
+    __builtin_memcpy(&x, p, 8);
+    if (n == 3) x[2 % lanes] = p[2];
+  }
+  return x;
+}
+template <class T>
+void store_first(T* p, Raw<T> x, int64_t n) {
+  constexpr int lanes = 16 / sizeof(T);
+  if (n >= lanes) {
+    __builtin_memcpy(p, &x, 16);
+  } else if (n == 1) {
+    p[0] = x[0];
+  } else if (lanes == 4 && n >= 2) {
+    __builtin_memcpy(p, &x, 8);
+    if (n == 3) p[2] = x[2 % lanes];
+  }
+}
+#endif
+
+#if defined(__FMA__)
+inline constexpr bool kFused = true;
+#else
+inline constexpr bool kFused = false;
+#endif
+
+}  // namespace flambeau::FL_ISA
