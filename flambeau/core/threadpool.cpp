@@ -23,7 +23,7 @@
 #include <new>
 
 #include "flambeau/core/check.h"
-#include "flambeau/core/cpus.h"
+#include "flambeau/core/host.h"
 
 namespace flambeau {
 namespace {
@@ -32,7 +32,7 @@ constexpr int kMaxClaims = 4096;  // claims and failed claims of one job must fi
 constexpr int kMaxThreads = 4096;
 constexpr int64_t kSpinNs = 60'000;      // a worker's wait for the next job before it parks
 constexpr int64_t kShortSpinNs = 2'000;  // the caller's wait where spinning would burn a CPU quota
-constexpr int64_t kWakeNs = 20'000;      // what a parked worker needs to arrive
+constexpr int64_t kWakeNs = 40'000;      // what a parked worker needs to arrive
 constexpr int64_t kMeasuredChunks =
     8;  // with this many chunks the first is timed before anybody is woken
 

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "flambeau/core/cpus.h"
 #include "flambeau/core/error.h"
+#include "flambeau/core/host.h"
 
 namespace flambeau {
 namespace {
@@ -256,6 +256,17 @@ TEST_F(Cgroup, VersionOneAndAPathOutsideTheContainer) {
   EXPECT_EQ(quota(), 0);
   write("cpu/cpu.cfs_quota_us", "50000\n");
   EXPECT_EQ(quota(), 1);
+}
+
+TEST_F(Cgroup, MemoryIsTheTightestLimit) {
+  write("self", "0::/a/b\n");
+  auto memory = [&] { return host_memory(root / "self", root); };
+  int64_t machine = memory();
+  EXPECT_GT(machine, int64_t(1) << 27);
+  write("a/b/memory.max", "max\n");
+  EXPECT_EQ(memory(), machine);
+  write("a/memory.max", "104857600\n");
+  EXPECT_EQ(memory(), 104857600);
 }
 
 }  // namespace

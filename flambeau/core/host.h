@@ -1,4 +1,4 @@
-// How many CPUs this process may use: the affinity mask and the cgroup's CPU quota.
+// What the host grants this process: CPUs by affinity mask and cgroup quota, memory.
 #pragma once
 #include <sched.h>
 
@@ -19,5 +19,9 @@ FL_API int cgroup_quota(const std::string& process_file = "/proc/self/cgroup",
 // FLAMBEAU_NUM_THREADS, else OMP_NUM_THREADS (whose first number counts); 0 where neither is a
 // positive number.
 FL_API int threads_from_environment();
+
+// Bytes of memory that this process may use: the machine's, or less if its cgroup says so.
+FL_API int64_t host_memory(const std::string& process_file = "/proc/self/cgroup",
+                           const std::string& mount = "/sys/fs/cgroup");
 
 }  // namespace flambeau
