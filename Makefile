@@ -29,7 +29,7 @@ endef
 build:
 	@tools/setup.sh build
 	$(configured)
-	@cmake --build $(BUILD)
+	@cmake --build $(BUILD) $(BUILD_ARGS)
 	@$(PY) -c "import sysconfig; print('$(CURDIR)/$(BUILD)/python', file=open(sysconfig.get_path('purelib') + '/flambeau-tree.pth', 'w'))"
 
 test: build
@@ -61,7 +61,7 @@ sanitize:
 
 sanitize-run:
 	$(configured)
-	@cmake --build $(BUILD)
+	@cmake --build $(BUILD) $(BUILD_ARGS)
 	ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  PYTHONPATH=$(CURDIR)/$(BUILD)/python $(PY) -m pytest $(PYTEST_ARGS)

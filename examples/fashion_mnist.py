@@ -14,11 +14,12 @@ import struct
 import sys
 import zlib
 
-import flambeau as torch
-from flambeau import nn
 from flambeau.nn import functional as F
 from flambeau.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
+
+import flambeau as torch
+from flambeau import nn
 
 CLASSES = "T-shirt trouser pullover dress coat sandal shirt sneaker bag boot".split()
 DEBIAN = "/usr/share/datasets/fashion-mnist"

@@ -5,7 +5,16 @@ import importlib
 from flambeau.nn.modules import _HOMES
 
 _PARAMETERS = ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter")
-_SUBMODULES = ("attention", "functional", "grad", "init", "modules", "parallel", "parameter", "utils")
+_SUBMODULES = (
+    "attention",
+    "functional",
+    "grad",
+    "init",
+    "modules",
+    "parallel",
+    "parameter",
+    "utils",
+)
 
 __all__ = [*_HOMES, *_PARAMETERS, "DataParallel", "factory_kwargs"]
 

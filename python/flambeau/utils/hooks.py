@@ -142,9 +142,7 @@ class BackwardHook:
             inputs = (None,) * max(self.n_inputs, 0)
             for hook in self.user_hooks:
                 new = hook(self.module, inputs, self.grad_outputs)
-                if new is not None and not (
-                    isinstance(new, tuple) and all(g is None for g in new)
-                ):
+                if new is not None and not (isinstance(new, tuple) and all(g is None for g in new)):
                     raise RuntimeError(
                         "module backward hook: must return None or a tuple of None when no "
                         "input requires a gradient"

@@ -3,9 +3,10 @@
 import warnings
 from collections import OrderedDict
 
+from flambeau.utils.hooks import BackwardHook, RemovableHandle
+
 import flambeau
 from flambeau import _C
-from flambeau.utils.hooks import BackwardHook, RemovableHandle
 
 _global_buffer_registration_hooks = OrderedDict()
 _global_module_registration_hooks = OrderedDict()
@@ -148,9 +149,7 @@ class HookMethods:
         marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
         return _add(self._forward_pre_hooks, hook, prepend=prepend, marks=marks)
 
-    def register_forward_hook(
-        self, hook, *, prepend=False, with_kwargs=False, always_call=False
-    ):
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """Calls `hook(module, args, output)` after `forward`; a result replaces the output.
 
         With `with_kwargs` it is `hook(module, args, kwargs, output)`. With `always_call` it runs

@@ -3,9 +3,10 @@
 import warnings
 from collections import OrderedDict, namedtuple
 
-import flambeau
 from flambeau.nn.modules._hooks import RemovableHandle, _WrappedHook
 from flambeau.nn.parameter import Parameter, is_lazy
+
+import flambeau
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -142,9 +143,7 @@ class StateMethods:
             )
         skipped = self._non_persistent_buffers_set
         own = {k: v for k, v in self._parameters.items() if v is not None}
-        own.update(
-            (k, v) for k, v in self._buffers.items() if v is not None and k not in skipped
-        )
+        own.update((k, v) for k, v in self._buffers.items() if v is not None and k not in skipped)
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, param in own.items():
             key = prefix + name
@@ -228,9 +227,7 @@ def _load_tree(module, state_dict, prefix, metadata, strict, assign, lists) -> N
 
 def _load_tensor(module, name, key, param, value, assign):
     """Puts `value` into `param`, or in its place; returns what went wrong, if anything."""
-    if not isinstance(value, flambeau.Tensor) and not hasattr(
-        type(value), "__torch_function__"
-    ):
+    if not isinstance(value, flambeau.Tensor) and not hasattr(type(value), "__torch_function__"):
         return (
             f'While copying the parameter named "{key}": expected a tensor in the state_dict, '
             f"got {type(value)}"

@@ -57,9 +57,7 @@ class LazyModuleMixin:
 
     def has_uninitialized_params(self) -> bool:
         """Whether a parameter or buffer still has no shape."""
-        return any(
-            is_lazy(p) for p in (*self._parameters.values(), *self._buffers.values())
-        )
+        return any(is_lazy(p) for p in (*self._parameters.values(), *self._buffers.values()))
 
     def _infer_parameters(self, module, args, kwargs=None):
         """The pre-hook of the first call."""

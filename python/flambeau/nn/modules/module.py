@@ -6,8 +6,6 @@ hooks are in _hooks.py, state dicts in _state.py.
 
 import warnings
 
-import flambeau
-from flambeau import _C
 from flambeau.nn.modules import _hooks
 from flambeau.nn.modules._hooks import (  # noqa: F401
     HookMethods,
@@ -38,6 +36,9 @@ from flambeau.nn.modules._state import (  # noqa: F401
 )
 from flambeau.nn.parameter import Buffer, Parameter  # noqa: F401
 from flambeau.utils.hooks import RemovableHandle  # noqa: F401
+
+import flambeau
+from flambeau import _C
 
 __all__ = [
     "Module",
@@ -100,7 +101,9 @@ class Module(StateMethods, HookMethods, _ModuleBase):
         if (args or kwargs) and not self.call_super_init:
             given = next(iter(kwargs), None)
             what = f"a keyword argument '{given}'" if given else f"{len(args)} positional ones"
-            raise TypeError(f"{type(self).__name__}.__init__: Module takes no arguments, got {what}")
+            raise TypeError(
+                f"{type(self).__name__}.__init__: Module takes no arguments, got {what}"
+            )
         _ModuleBase.__init__(self)
         if self.call_super_init:
             super(_ModuleBase, self).__init__(*args, **kwargs)

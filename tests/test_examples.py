@@ -1,0 +1,102 @@
+"""The examples do what they say, on data made here: a few images that a network can tell apart."""
+
+import gzip
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+
+
+def write_idx(path, shape, content):
+    path.write_bytes(
+        gzip.compress(struct.pack(f">4B{len(shape)}I", 0, 0, 8, len(shape), *shape) + content, 1)
+    )
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder like Fashion-MNIST's: image k of class c is noise with a bright bar in row 2 c + 4."""
+    draw = random.Random(0)
+    for name, count in (("train", 1280), ("t10k", 320)):
+        labels = bytes(draw.randrange(10) for _ in range(count))
+        images = b""
+        for label in labels:
+            pixels = bytearray(draw.randbytes(28 * 28))
+            row = (2 * label + 4) * 28
+            pixels = bytearray(p // 4 for p in pixels)
+            pixels[row : row + 28] = b"\xff" * 28
+            images += pixels
+        write_idx(tmp_path / f"{name}-images-idx3-ubyte.gz", (count, 28, 28), images)
+        write_idx(tmp_path / f"{name}-labels-idx1-ubyte.gz", (count,), labels)
+    return tmp_path
+
+
+def fashion_mnist(*arguments):
+    return subprocess.run(
+        [sys.executable, EXAMPLES / "fashion_mnist.py", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_fashion_mnist_learns_saves_and_draws(data):
+    out, losses = data / "out", data / "losses.txt"
+    done = fashion_mnist(
+        "--data", data, "--out", out, "--epochs", 3, "--batch", 32, "--losses", losses
+    )
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("test accuracy ") and float(last.split()[-1]) > 0.95
+    assert "images/s" in done.stderr and "loss=" in done.stderr
+    values = [float(line) for line in losses.read_text().split()]
+    assert len(values) == 100 and values[-1] < 0.5 < values[0]
+    assert (out / "fashion_mnist.png").read_bytes().startswith(b"\x89PNG")
+
+    import flambeau as torch
+
+    state = torch.load(out / "fashion_mnist.pt")
+    assert state["conv2.weight"].shape == (32, 16, 3, 3)
+
+
+def test_fashion_mnist_gives_the_same_losses_for_the_same_seed(data):
+    logs = []
+    for threads in (1, 2):
+        file = data / f"{threads}.txt"
+        arguments = ("--data", data, "--out", data, "--epochs", 1, "--threads", threads)
+        done = fashion_mnist(*arguments, "--losses", file)
+        assert done.returncode == 0, done.stderr
+        logs.append(file.read_text())
+    assert logs[0] == logs[1] and logs[0]
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+@pytest.mark.parametrize(
+    "damage, sentence",
+    [
+        (pathlib.Path.unlink, "is missing: install"),
+        (truncate, "is damaged"),
+        (lambda path: path.write_bytes(b"hello"), "is damaged"),
+        (lambda path: write_idx(path, (5,), b"12345"), "no IDX file of bytes in 3 dimensions"),
+        (
+            lambda path: write_idx(path, (9, 28, 28), b"123"),
+            "3 bytes where its header says (9, 28, 28)",
+        ),
+        (lambda path: write_idx(path, (1, 28, 28), bytes(784)), "holds no Fashion-MNIST"),
+    ],
+    ids=["missing", "truncated", "no-gzip", "other-file", "wrong-size", "mismatch"],
+)
+def test_bad_data_is_one_sentence(data, damage, sentence):
+    damage(data / "train-images-idx3-ubyte.gz")
+    done = fashion_mnist("--data", data)
+    assert done.returncode == 1
+    assert sentence in done.stderr and "--data DIR" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,1 @@
+"""What `make check` enforces beyond the compiler and the tests: one module a rule."""

@@ -1,0 +1,80 @@
+"""What compiled files must not hold.
+
+Kernel objects: a weak symbol that is not bound to its instruction set (the linker might keep an AVX-512 copy for all
+processors) and code that runs at start-up. Libraries: needs beyond the C++ runtime, symbols that nobody defines.
+"""
+
+import pathlib
+import re
+import subprocess
+
+RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libflambeau.so"}
+ISAS = ("v2", "v3", "v4")
+SANITIZED = ("libasan", "libubsan", "libtsan")
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def problems(build):
+    found = []
+    for isa in ISAS:
+        objects = sorted(pathlib.Path(build, "CMakeFiles", f"flambeau_{isa}.dir").rglob("*.o"))
+        if objects:
+            found += weak_symbols(isa, objects) + start_up_code(objects)
+    package = pathlib.Path(build, "python", "flambeau")
+    for library in sorted(package.glob("*.so")):
+        found += foreign_needs(library)
+    if (package / "_C.abi3.so").exists():
+        found += undefined_symbols(package / "_C.abi3.so", package / "libflambeau.so")
+    return found
+
+
+def weak_symbols(isa, objects):
+    found = []
+    bound = f"8flambeau2{isa}"  # as it stands in a mangled name, in the function's own or in a template argument's
+    for line in output("nm", "-A", "--defined-only", *map(str, objects)).splitlines():
+        file, _, symbol = line.rpartition(" ")
+        weak = re.search(r" [WVu]$", file)
+        # The reference to the exception personality is data that every object shares.
+        if weak and bound not in symbol and not symbol.startswith("DW.ref."):
+            name = output("c++filt", symbol).strip()
+            found.append(f"{pathlib.Path(file.split(':')[0]).name} ({isa}): weak symbol {name}")
+    return found
+
+
+def start_up_code(objects):
+    sections = output("readelf", "-SW", *map(str, objects))
+    found, file = [], str(objects[0])
+    for line in sections.splitlines():
+        if line.startswith("File: "):
+            file = line.removeprefix("File: ")
+        elif re.search(r"\] \.(init_array|ctors)", line):
+            found.append(f"{file}: runs code at start-up (.init_array)")
+    return found
+
+
+def foreign_needs(library):
+    needs = re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-d", str(library)))
+    return [
+        f"{library.name} needs {name}"
+        for name in needs
+        if name not in RUNTIME and not name.startswith(SANITIZED)
+    ]
+
+
+def undefined_symbols(module, library):
+    """Names of ours that the module uses and the library does not export: the import would fail."""
+    exported = {
+        line.split()[-1] for line in output("nm", "-D", "--defined-only", str(library)).splitlines()
+    }
+    wanted = {
+        line.split()[-1]
+        for line in output("nm", "-D", "--undefined-only", str(module)).splitlines()
+    }
+    missing = sorted(name for name in wanted - exported if "8flambeau" in name)
+    return [
+        f"{module.name}: not exported by {library.name} (FL_API?): {output('c++filt', name).strip()}"
+        for name in missing
+    ]
