@@ -1,10 +1,10 @@
 # Runs tools/opgen over the op table. It names its products itself (--list: "<kind> <path below the output folder>"):
 #   library   C++ compiled once            isa    C++ compiled once per instruction set
-#   header    an include                   python, stub   python/flambeau/..., part of the package
+#   header    an include                   python   python/..., part of the package
 # The generator leaves an unchanged product untouched, so that only what changed is compiled again.
 file(GLOB tables CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/flambeau/ops/*.toml)
 file(GLOB_RECURSE generator CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/opgen/*.py)
-foreach(kind library isa header python stub)
+foreach(kind library isa header)
   set(GENERATED_${kind} "")
 endforeach()
 
@@ -29,4 +29,4 @@ else()
   add_custom_target(flambeau_generated)
 endif()
 
-configure_file(${CMAKE_SOURCE_DIR}/cmake/version.py.in ${FLAMBEAU_GENERATED}/python/flambeau/_version.py @ONLY)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/version.py.in ${FLAMBEAU_GENERATED}/python/_version.py @ONLY)

@@ -24,5 +24,5 @@ endif()
 
 add_custom_target(stage ALL
   COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/stage.py
-          ${FLAMBEAU_STAGE} ${CMAKE_SOURCE_DIR}/python/flambeau ${FLAMBEAU_GENERATED}/python/flambeau
+          ${FLAMBEAU_STAGE} ${CMAKE_SOURCE_DIR}/python/flambeau ${FLAMBEAU_GENERATED}/python
   DEPENDS flambeau_generated VERBATIM COMMENT "Linking the Python package")
