@@ -14,7 +14,7 @@ def problems():
             ["clang-format-14", "--dry-run", "-Werror", *map(str, cpp)], "-Wclang-format"
         )
     ruff = [sys.executable, "-m", "ruff"]
-    found += failed([*ruff, "format", "--check", "."], "Would reformat")
+    found += failed([*ruff, "format", "--check", "."], "-->")
     found += failed([*ruff, "check", "--output-format=concise", "."], ".py:")
     return found
 
