@@ -74,9 +74,11 @@ inline constexpr DTypeInfo kDTypeInfo[kDTypes] = {
     {"uint64", 8, 'u'},  {"float16", 2, 'f'},   {"bfloat16", 2, 'f'},   {"float32", 4, 'f'},
     {"float64", 8, 'f'}, {"complex64", 8, 'c'}, {"complex128", 16, 'c'}};
 
-constexpr const DTypeInfo& info(DType t) { return kDTypeInfo[int(t)]; }
+// Kernels use these two: an unoptimised build must not leave a copy that instruction sets would
+// share.
+[[gnu::always_inline]] constexpr const DTypeInfo& info(DType t) { return kDTypeInfo[int(t)]; }
 constexpr std::string_view name(DType t) { return info(t).name; }
-constexpr int64_t itemsize(DType t) { return info(t).size; }
+[[gnu::always_inline]] constexpr int64_t itemsize(DType t) { return info(t).size; }
 constexpr bool is_float(DType t) { return info(t).category == 'f'; }
 constexpr bool is_complex(DType t) { return info(t).category == 'c'; }
 constexpr bool is_inexact(DType t) { return is_float(t) || is_complex(t); }  // can carry a gradient

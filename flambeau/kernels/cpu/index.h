@@ -55,7 +55,10 @@ FL_KERNEL(put_add_items,
 // Compaction cuts its input in blocks: a first pass counts per block, the caller allocates by the
 // sum, a second pass writes each block at its place.
 inline constexpr int64_t kCompactBlock = 16384;
-constexpr int64_t compact_blocks(int64_t n) { return (n + kCompactBlock - 1) / kCompactBlock; }
+// always_inline: an unoptimised build must not leave a copy that instruction sets would share.
+[[gnu::always_inline]] constexpr int64_t compact_blocks(int64_t n) {
+  return (n + kCompactBlock - 1) / kCompactBlock;
+}
 
 // counts[b] = nonzero elements of block b of contiguous x; returns their sum. A NaN is not zero.
 FL_KERNEL(count_nonzero_blocks, int64_t(DType, const void* x, int64_t n, int64_t* counts));
