@@ -1,0 +1,296 @@
+// The matrix product of floating types: which loop a size deserves, and the blocked loop itself.
+#include "flambeau/kernels/cpu/gemm.h"
+
+#include "flambeau/core/threadpool.h"
+#include "flambeau/kernels/cpu/gemm_pack.h"
+#include "flambeau/kernels/cpu/gemm_product.h"
+#include "flambeau/kernels/cpu/scratch.h"
+
+namespace flambeau::FL_ISA {
+namespace {
+
+using namespace tile;
+
+// A panel of a (kRows x depth) stays in L1, a block of b (depth x kBlockColumns) in L2.
+template <class T>
+inline constexpr int64_t kDepth = 1600 / int64_t(sizeof(T));
+template <class T>
+inline constexpr int64_t kBlockColumns = (kVectorBytes == 64 ? 2048 : 1536) / 4;
+// Bounds the packed memory of huge products; packing again costs one part in this many.
+inline constexpr int64_t kSuper = 4096;
+
+// Where c goes and what is done to its sums. T is the type of the sums.
+template <class T>
+struct Target {
+  T* c;
+  int64_t c_row;
+  Epilogue<T> end;
+
+  // Part of k from p to q: bias and activation wait for the last part.
+  Epilogue<T> part(bool first, bool last) const {
+    Epilogue<T> e = end;
+    if (!first) e.beta = 1;
+    if (!last) e.bias = nullptr, e.relu = false;
+    e.settle();
+    return e;
+  }
+};
+
+template <class T>
+int64_t depth_of(int64_t k) {
+  return ceil_div(k, ceil_div(k, kDepth<T>));
+}
+
+// No packing: a is broadcast and b is read where they lie. For small products, and for few rows (b
+// is used too rarely to be worth a copy).
+template <class T>
+void multiply_direct(const Product<T>& g, const Target<T>& target) {
+  const bool wide = g.m <= kWideRows && g.n > kColumns<T>;
+  const int64_t columns = wide ? kWideVectors * kLanes<T> : kColumns<T>;
+  const int64_t panels = ceil_div(g.m, kRows), strips = ceil_div(g.n, columns);
+  const auto& tiles = kTiles<T, A::Strided, B::Strided>;
+  auto body = [&](int64_t begin, int64_t end) {
+    Tile<T> t;
+    t.a_row = g.a_row, t.a_col = g.a_col, t.b_row = g.b_row, t.c_row = target.c_row;
+    t.k = g.k;
+    t.end = target.part(true, true);
+    for (int64_t item = begin; item < end; item++) {
+      const int64_t i = item % panels * kRows, j = item / panels * columns;
+      t.a = g.a + i * g.a_row;
+      t.b = g.b + j;
+      t.c = target.c + i * target.c_row + j;
+      t.columns = least(columns, g.n - j);
+      if (target.end.bias) t.end.bias = target.end.bias + j;
+      const int64_t rows = least(kRows, g.m - i);
+      if (wide && t.columns > kColumns<T>) {
+        tiles.wide[rows - 1](t);
+      } else {
+        run<A::Strided, B::Strided>(t, rows);
+      }
+    }
+  };
+  const int64_t items = panels * strips;
+  // 0.5 us of hand-over against work below 15 us: not worth it.
+  if (g.work() <= 1 << 19) return body(0, items);
+  parallel_for(items, grain_of(kRows * columns * g.k), body);
+}
+
+// Rows of a to a panel: as even as possible, since a tile of two rows takes nearly the time of
+// four.
+int64_t panel_height(int64_t m) { return ceil_div(m, ceil_div(m, kRows)); }
+
+// One packed depth of the product: rows of a by the panels of packed b.
+template <A kA, class T>
+void multiply_packed(const Tile<T>& shape, int64_t m, int64_t n) {
+  const int64_t block = least(n, kBlockColumns<T>), height = panel_height(m);
+  const int64_t panels = ceil_div(m, height), blocks = ceil_div(n, block);
+  parallel_for(
+      panels * blocks, grain_of(height * block * shape.k), [&](int64_t begin, int64_t end) {
+        Tile<T> t = shape;
+        for (int64_t item = begin; item < end; item++) {
+          const int64_t panel = item % panels, i = panel * height, j0 = item / panels * block;
+          t.a = shape.a + (kA == A::Packed ? panel * kRows * shape.k : i * shape.a_row);
+          for (int64_t j = j0, stop = least(n, j0 + block); j < stop; j += kColumns<T>) {
+            t.b = shape.b + j * shape.k;
+            t.c = shape.c + i * shape.c_row + j;
+            t.columns = least(kColumns<T>, n - j);
+            if (shape.end.bias) t.end.bias = shape.end.bias + j;
+            run<kA, B::Packed>(t, least(height, m - i));
+          }
+        }
+      });
+}
+
+// Packs in parallel, whole panels of `width` lines to a chunk.
+template <class F>
+void pack_panels(int64_t count, int64_t width, int64_t k, const F& pack) {
+  const int64_t panels = ceil_div(count, width);
+  const int64_t grain = most(1, 65536 / (width * k));
+  parallel_for(panels, grain,
+               [&](int64_t begin, int64_t end) { pack(begin * width, least(count, end * width)); });
+}
+
+template <class S, class T>
+void pack_rows_of_a(const Product<S>& g, const S* a, int64_t m, int64_t k, T* out) {
+  const int64_t height = panel_height(m);
+  pack_panels(m, height, k, [&](int64_t i, int64_t stop) {
+    pack_a(a + i * g.a_row, g.a_row, g.a_col, stop - i, height, k, out + i / height * kRows * k);
+  });
+}
+
+template <class S, class T>
+void pack_columns_of_b(const Product<S>& g, const S* b, int64_t n, int64_t k, T* out) {
+  pack_panels(n, kColumns<T>, k, [&](int64_t j, int64_t stop) {
+    pack_b(b + j * g.b_col, g.b_row, g.b_col, stop - j, k, out + j * k);
+  });
+}
+
+// Columns of b to pack at a time. A narrow block is still in L2 when it is used; with few rows the
+// threads need a wide one to share.
+template <class T>
+int64_t columns_to_pack(int64_t m, int64_t n) {
+  const bool narrow = n <= kBlockColumns<T> || m >= 8 * kRows || num_threads() == 1;
+  return narrow ? kBlockColumns<T> : kSuper;
+}
+
+// Rows i0.. by columns j0.. of c, all of k, in order of rising k.
+template <A kA, class S, class T>
+void multiply_block(const Product<S>& g, const Target<T>& target, int64_t i0, int64_t m, int64_t j0,
+                    int64_t n) {
+  const int64_t depth = depth_of<T>(g.k), columns = least(n, columns_to_pack<T>(m, n));
+  auto room = [&](Scratch slot, int64_t lines) {
+    return static_cast<T*>(scratch(slot, sizeof(T) * size_t(lines * depth)));
+  };
+  T* packed_b = room(Scratch::GemmB, columns + kColumns<T>);
+  T* packed_a = kA == A::Packed ? room(Scratch::GemmA, ceil_div(m, kRows) * kRows) : nullptr;
+  for (int64_t p = 0; p < g.k; p += depth) {
+    Tile<T> t;
+    t.k = least(depth, g.k - p);
+    if constexpr (kA == A::Packed) {
+      pack_rows_of_a(g, g.a + i0 * g.a_row + p * g.a_col, m, t.k, packed_a);
+      t.a = packed_a;
+    } else {
+      t.a = g.a + i0 * g.a_row + p * g.a_col;
+      t.a_row = g.a_row, t.a_col = g.a_col;
+    }
+    t.b = packed_b;
+    t.c_row = target.c_row;
+    const Epilogue<T> end = target.part(p == 0, p + depth >= g.k);
+    for (int64_t j = j0; j < j0 + n; j += columns) {
+      const int64_t width = least(columns, j0 + n - j);
+      pack_columns_of_b(g, g.b + p * g.b_row + j * g.b_col, width, t.k, packed_b);
+      t.c = target.c + i0 * target.c_row + j;
+      t.end = end;
+      if (end.bias) t.end.bias = end.bias + j;
+      multiply_packed<kA>(t, m, width);
+    }
+  }
+}
+
+template <A kA, class T>
+void multiply_blocked(const Product<T>& g, const Target<T>& target) {
+  for (int64_t i = 0; i < g.m; i += kSuper) {
+    multiply_block<kA>(g, target, i, least(kSuper, g.m - i), 0, g.n);
+  }
+}
+
+template <class T>
+void multiply(const Product<T>& g) {
+  Target<T> target{g.c, g.c_row, {T(g.alpha), T(g.beta), g.bias, nullptr, g.relu}};
+  const bool small = g.work() <= 96 * 96 * 96;
+  // Beyond the caches a walk down the rows of b costs more than the copy that makes it a straight
+  // line.
+  const bool cached = g.n * g.k <= 1 << 20;
+  if (g.b_col == 1 && (small || (cached && g.m <= kRows))) return multiply_direct(g, target);
+  // Few columns or little work: copying a costs more than it saves.
+  const bool adjacent = g.a_col == 1 || g.a_row == 1;
+  if (adjacent && (small || g.m <= kRows || g.n <= 4 * kColumns<T>)) {
+    return multiply_blocked<A::Strided>(g, target);
+  }
+  multiply_blocked<A::Packed>(g, target);
+}
+
+// Half types are summed in float, kept aside until the last part of k, and rounded once.
+template <class S>
+void multiply_half(const Product<S>& g) {
+  constexpr int64_t kSide = 1024;
+  for (int64_t i = 0; i < g.m; i += kSide) {
+    for (int64_t j = 0; j < g.n; j += kSide) {
+      const int64_t m = least(kSide, g.m - i), n = least(kSide, g.n - j);
+      float* sums = static_cast<float*>(scratch(Scratch::GemmC, sizeof(float) * size_t(m * n)));
+      Target<float> target{sums - (i * n + j), n, {}};
+      multiply_block<A::Packed>(g, target, i, m, j, n);
+      parallel_for(m, most(1, 65536 / n), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; r++) {
+          for (int64_t s = 0; s < n; s++) settle(g, i + r, j + s, sums[r * n + s]);
+        }
+      });
+    }
+  }
+}
+template <>
+void multiply(const Product<Half>& g) {
+  multiply_half(g);
+}
+template <>
+void multiply(const Product<BFloat16>& g) {
+  multiply_half(g);
+}
+
+template <class S>
+void run_product(const GemmArgs& x) {
+  const Product<S> g{x.m,
+                     x.n,
+                     x.k,
+                     static_cast<const S*>(x.a),
+                     x.a_row,
+                     x.a_col,
+                     static_cast<const S*>(x.b),
+                     x.b_row,
+                     x.b_col,
+                     static_cast<S*>(x.c),
+                     x.c_row,
+                     1,
+                     x.alpha,
+                     x.beta,
+                     static_cast<const S*>(x.bias),
+                     0,
+                     1,
+                     x.activation == 1};
+  if (g.k == 0) {
+    for (int64_t i = 0; i < g.m; i++) {
+      for (int64_t j = 0; j < g.n; j++) settle(g, i, j, widen_one(S{}));
+    }
+    return;
+  }
+  if (g.m <= 8 && multiply_rows(g)) return;
+  if (g.n == 1 && multiply_rows(turned(g))) return;
+  multiply(g);
+}
+
+}  // namespace
+
+void gemm(const GemmArgs& g) {
+  if (g.m <= 0 || g.n <= 0) return;
+  switch (g.dtype) {
+    case DType::Float32:
+      return run_product<float>(g);
+    case DType::Float64:
+      return run_product<double>(g);
+    case DType::Float16:
+      return run_product<Half>(g);
+    case DType::BFloat16:
+      return run_product<BFloat16>(g);
+    case DType::Complex64:
+    case DType::Complex128:
+      return gemm_complex(g);
+    default:
+      return gemm_integer(g);
+  }
+}
+
+void gemm_batched(const GemmArgs& first, int64_t batch, int64_t a_step, int64_t b_step,
+                  int64_t c_step) {
+  const int64_t size = itemsize(first.dtype);
+  auto one = [&](int64_t begin, int64_t end) {
+    GemmArgs g = first;
+    for (int64_t i = begin; i < end; i++) {
+      g.a = static_cast<const char*>(first.a) + i * a_step * size;
+      g.b = static_cast<const char*>(first.b) + i * b_step * size;
+      g.c = static_cast<char*>(first.c) + i * c_step * size;
+      gemm(g);
+    }
+  };
+  // A shared b and stacked rows are one taller product.
+  if (b_step == 0 && a_step == first.m * first.a_row && c_step == first.m * first.c_row) {
+    GemmArgs tall = first;
+    tall.m *= batch;
+    return gemm(tall);
+  }
+  const int64_t work = first.m * first.n * first.k;
+  // Few large matrices: each is shared by the threads instead.
+  if (batch < 8 && work > 1 << 22) return one(0, batch);
+  parallel_for(batch, grain_of(work), one);
+}
+
+}  // namespace flambeau::FL_ISA

@@ -1,0 +1,130 @@
+// Packing: operands of any strides and storage type are laid out as the register tile reads them.
+#pragma once
+#include "flambeau/kernels/cpu/tile_kernel.h"
+
+namespace flambeau::FL_ISA::tile {
+
+// Swaps the off-diagonal blocks of Step lanes between two rows of a matrix held in registers.
+template <int Step, class V, int... I>
+inline void exchange(V& low, V& high, std::integer_sequence<int, I...>) {
+  constexpr int kCount = sizeof...(I);
+  V a = low, b = high;
+  low = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I : kCount + I - Step)...);
+  high = __builtin_shufflevector(a, b, ((I & Step) == 0 ? I + Step : kCount + I)...);
+}
+
+// Transposes kLanes x kLanes elements: each round halves the blocks that change places.
+template <class T, int Step = kLanes<T> / 2>
+inline void transpose(Vector<T> (&rows)[kLanes<T>]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes<T>; i++) {
+    if ((i & Step) == 0)
+      exchange<Step>(rows[i], rows[i + Step], std::make_integer_sequence<int, kLanes<T>>());
+  }
+  if constexpr (Step > 1) transpose<T, Step / 2>(rows);
+}
+
+// out[p * width + i] = in[i * row + p * col] for i < count, 0 for the rest of the width. Either
+// operand packs by this: a with its rows, b with its columns as i.
+template <class S, class T>
+inline void pack_gather(const S* in, int64_t row, int64_t col, int64_t count, int64_t k, int width,
+                        T* out) {
+  for (int64_t p = 0; p < k; p++, in += col, out += width) {
+    for (int64_t i = 0; i < count; i++) out[i] = widen_one(in[i * row]);
+    for (int64_t i = count; i < width; i++) out[i] = 0;
+  }
+}
+
+// Rows of b that are packed together, see pack_rows.
+inline constexpr int64_t kTogether = 8;
+
+// The case row == 1: each step of k is a short run of memory.
+template <class S, class T>
+inline void pack_runs(const S* in, int64_t col, int64_t count, int64_t k, int width, T* out) {
+  if (count == 2 * kLanes<T> && width == count) {
+    for (int64_t p = 0; p < k; p++, in += col, out += width) {
+      __builtin_prefetch(in + kTogether * col);
+      __builtin_prefetch(in + kTogether * col + kLanes<T>);
+      const Vector<T> low = load(in), high = load(in + kLanes<T>);
+      store(out, low), store(out + kLanes<T>, high);
+    }
+    return;
+  }
+  for (int i = 0; i < width; i += kLanes<T>) {
+    const EdgeMask<T> read(count - i), write(width - i);
+    const S* from = in + i;
+    T* to = out + i;
+    for (int64_t p = 0; p < k; p++, from += col, to += width) {
+      store(to, load(from, read, count - i), write);
+    }
+  }
+}
+
+// Turns a block of Rows lines (the last one stands in for those beyond `count`) by kLanes steps of
+// k.
+template <int Rows, class S, class T>
+inline void turn_block(const S* from, int64_t row, int64_t count, T* to, int width) {
+  const EdgeMask<T> write(Rows);
+  Vector<T> block[kLanes<T>] = {};
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; r++) block[r] = load(from + least(r, count - 1) * row);
+  transpose<T>(block);
+#pragma GCC unroll 16
+  for (int c = 0; c < kLanes<T>; c++) store(to + c * width, block[c], write);
+}
+
+// The case col == 1: blocks turn in registers.
+template <int Width, class S, class T>
+void pack_turned(const S* in, int64_t row, int64_t count, int64_t k, T* out) {
+  constexpr int kLane = kLanes<T>, kLast = Width % kLane;
+  int64_t p = 0;
+  for (; p + kLane <= k; p += kLane) {
+    int i = 0;
+    for (; i + kLane <= Width && i < count; i += kLane) {
+      turn_block<kLane>(in + i * row + p, row, count - i, out + p * Width + i, Width);
+    }
+    if (kLast && i < count) {
+      turn_block<kLast>(in + i * row + p, row, count - i, out + p * Width + i, Width);
+    }
+  }
+  pack_gather(in + p, row, 1, count, k - p, Width, out + p * Width);
+}
+
+template <int Width, class S, class T>
+inline void pack_panel(const S* in, int64_t row, int64_t col, int64_t count, int64_t k, T* out) {
+  if (col == 1) return pack_turned<Width>(in, row, count, k, out);
+  if (row == 1) return pack_runs(in, col, count, k, Width, out);
+  pack_gather(in, row, col, count, k, Width, out);
+}
+
+// Panels of `height` rows of a, each kRows * k elements.
+template <class S, class T>
+void pack_a(const S* a, int64_t a_row, int64_t a_col, int64_t m, int64_t height, int64_t k,
+            T* out) {
+  for (int64_t i = 0; i < m; i += height, out += kRows * k) {
+    pack_panel<kRows>(a + i * a_row, a_row, a_col, least(height, m - i), k, out);
+  }
+}
+
+// Whole rows of b, a few at a time across all panels: down a single panel every step would meet
+// another page.
+template <class S, class T>
+inline void pack_rows(const S* b, int64_t b_row, int64_t n, int64_t k, T* out) {
+  for (int64_t p = 0; p < k; p += kTogether) {
+    for (int64_t j = 0; j < n; j += kColumns<T>) {
+      pack_runs(b + p * b_row + j, b_row, least(kColumns<T>, n - j), least(kTogether, k - p),
+                kColumns<T>, out + j * k + p * kColumns<T>);
+    }
+  }
+}
+
+// Panels of kColumns columns of b, each kColumns * k elements.
+template <class S, class T>
+void pack_b(const S* b, int64_t b_row, int64_t b_col, int64_t n, int64_t k, T* out) {
+  if (b_col == 1) return pack_rows(b, b_row, n, k, out);
+  for (int64_t j = 0; j < n; j += kColumns<T>, out += kColumns<T> * k) {
+    pack_panel<kColumns<T>>(b + j * b_col, b_col, b_row, least(kColumns<T>, n - j), k, out);
+  }
+}
+
+}  // namespace flambeau::FL_ISA::tile
