@@ -1,0 +1,148 @@
+// Logarithms and what is made of them: log, log2, log10, log1p, asinh, acosh, atanh.
+#pragma once
+#include "flambeau/kernels/math_base.h"
+
+namespace flambeau::FL_ISA {
+
+// log x = k ln 2 + f + rest, where x = 2^k (1 + f), for positive finite x.
+template <class T>
+struct LogParts {
+  Vec<T> k, f, rest;
+};
+
+// 1 + f lies in [2/3, 4/3) for floats and [sqrt(1/2), sqrt(2)) for doubles: each where its series
+// is shortest.
+template <class T>
+LogParts<T> split_log(Vec<T> x) {
+  constexpr int mantissa = kMantissaBits<T>;
+  constexpr double smallest = kIsSingle<T> ? 0x1p-126 : 0x1p-1022, lift = kIsSingle<T> ? 23 : 52;
+  auto subnormal = x < Vec<T>(smallest);
+  x = select(subnormal, x * (kIsSingle<T> ? 0x1p23 : 0x1p52), x);
+  IntVec<T> origin = bits(Vec<T>(kIsSingle<T> ? 2.0 / 3 : 0x1.6a09e667f3bcdp-1));
+  IntVec<T> bias = bits(Vec<T>(1));
+  IntVec<T> shifted = bits(x) - origin + bias;
+  IntVec<T> exponent = shift_right_logical<mantissa>(shifted);
+  // The exponent becomes a number as the low bits of 2^mantissa.
+  constexpr double rounder = kIsSingle<T> ? 0x1p23 : 0x1p52;
+  Vec<T> k = from_bits(exponent | bits(Vec<T>(rounder))) - (rounder + kExponentBias<T>);
+  Vec<T> m = from_bits(bits(x) - (shift_left<mantissa>(exponent) - bias));
+  return {select(subnormal, k - lift, k), m - 1, Vec<T>(0)};
+}
+
+template <class T>
+LogParts<T> reduce_log(Vec<T> x) {
+  LogParts<T> parts = split_log(x);
+  Vec<T> f = parts.f;
+  if constexpr (kIsSingle<T>) {
+    Vec<T> p = polynomial(f, 0.33333216, -0.249997979, 0.200104054, -0.166804798, 0.140058789,
+                          -0.121843589, 0.139843811, -0.12891284);
+    parts.rest = f * f * fma(f, p, Vec<T>(-0.5));
+  } else {
+    // With s = f / (2 + f), log(1 + f) is odd in s: f - f^2/2 + s (f^2/2 + R(s^2)), as in fdlibm
+    // (Sun 1993).
+    Vec<T> s = f / (2 + f), z = s * s, half_square = 0.5 * f * f;
+    Vec<T> r = z * polynomial(z, 0.66666666666667351, 0.39999999999411168, 0.28571428743244109,
+                              0.22222198478031382, 0.18183569627196017, 0.15313906272464872,
+                              0.1479747614335345);
+    parts.rest = s * (half_square + r) - half_square;
+  }
+  return parts;
+}
+
+// k ln 2 + f + rest + more. k times the high part of ln 2 is exact, and so is its sum with f.
+template <class T>
+Vec<T> join_log(const LogParts<T>& parts, Vec<T> more) {
+  constexpr double high = kIsSingle<T> ? 0x1.62e4p-1 : 0x1.62e42fefp-1;
+  constexpr double low = kIsSingle<T> ? 0x1.7f7d1cf79abcap-20 : 0x1.473de6af278edp-34;
+  Sum<T> s = sum_ordered(parts.k * high, parts.f);
+  return s.high + (s.low + (fma(parts.k, Vec<T>(low), parts.rest) + more));
+}
+
+// -inf at 0, NaN below, and infinity and NaN themselves.
+template <class T>
+Vec<T> with_log_limits(Vec<T> x, Vec<T> y) {
+  Vec<T> limit = select(x == 0, -kInf, select(x < 0, kNaN, x));
+  return select(x > 0 && x < Vec<T>(kInf), y, limit);
+}
+
+template <class T>
+requires kIsFloat<T> Vec<T> log(Vec<T> x) {
+  return with_log_limits(x, join_log(reduce_log(x), Vec<T>(0)));
+}
+
+// A logarithm's constants: 1 / ln(base) and log_base(2), the high parts so short that their
+// products are exact.
+struct LogBase {
+  double high, low, two_high, two_low;
+};
+
+template <class T>
+Vec<T> log_of_base(Vec<T> x, LogBase base) {
+  LogParts<T> parts = reduce_log(x);
+  Vec<T> high, f = parts.f;
+  if constexpr (kIsSingle<T>)
+    high = upper_half(f);
+  else
+    high = from_bits(bits(f) & int64_t(0xffffffff00000000));
+  Vec<T> low = (f - high) + parts.rest;
+  Sum<T> s = sum_ordered(parts.k * base.two_high, high * base.high);
+  Vec<T> y = s.low + ((low + high) * base.low + low * base.high + parts.k * base.two_low);
+  return with_log_limits(x, s.high + y);
+}
+template <class T>
+requires kIsFloat<T> Vec<T> log2(Vec<T> x) {
+  if constexpr (kIsSingle<T>)
+    return log_of_base(x, {0x1.714p+0, 0x1.47652b82fe177p-12, 1, 0});
+  else
+    return log_of_base(x, {0x1.71547652p+0, 0x1.705fc2eefa200p-33, 1, 0});
+}
+template <class T>
+requires kIsFloat<T> Vec<T> log10(Vec<T> x) {
+  if constexpr (kIsSingle<T>) {
+    return log_of_base(x, {0x1.bcap-2, 0x1.7b1526e50e32ap-14, 0x1.344p-2, 0x1.3509f79fef312p-18});
+  } else {
+    return log_of_base(
+        x, {0x1.bcb7b152p-2, 0x1.b9438ca9aadd5p-36, 0x1.34413509f6p-2, 0x1.9fef311f12b36p-42});
+  }
+}
+
+// log(u) plus the part of 1 + x that u = fl(1 + x) lost, divided by u.
+template <class T>
+requires kIsFloat<T> Vec<T> log1p(Vec<T> x) {
+  Sum<T> u = sum_exact(Vec<T>(1), x);
+  Vec<T> y = with_log_limits(u.high, join_log(reduce_log(u.high), u.low / u.high));
+  return select(abs(x) < Vec<T>(kIsSingle<T> ? 0x1p-25 : 0x1p-54), x, y);
+}
+
+// Where adding 1 changes nothing log1p(x) is log(x), and the ln 2 of 2x is added apart: 2x might
+// overflow.
+inline Vec<double> log1p_or_log_of_twice(Vec<double> x, Vec<double> small) {
+  auto large = x > 0x1p54;
+  return log1p(select(large, x, small)) + select(large, Vec<double>(kLn2), 0);
+}
+
+inline Vec<double> asinh(Vec<double> x) {
+  Vec<double> a = abs(x), square = a * a;
+  Vec<double> y = log1p_or_log_of_twice(a, a + square / (1 + sqrt(1 + square)));
+  return copysign(y, x);
+}
+inline Vec<double> acosh(Vec<double> x) {
+  Vec<double> t = x - 1;
+  Vec<double> y = log1p_or_log_of_twice(x, t + sqrt(t * (x + 1)));
+  return select(x < 1, kNaN, y);
+}
+inline Vec<double> atanh(Vec<double> x) {
+  Vec<double> a = abs(x);
+  return copysign(0.5 * log1p(2 * a / (1 - a)), x);
+}
+inline Vec<float> asinh(Vec<float> x) {
+  return through_double([](Vec<double> v) { return asinh(v); }, x);
+}
+inline Vec<float> acosh(Vec<float> x) {
+  return through_double([](Vec<double> v) { return acosh(v); }, x);
+}
+inline Vec<float> atanh(Vec<float> x) {
+  return through_double([](Vec<double> v) { return atanh(v); }, x);
+}
+
+}  // namespace flambeau::FL_ISA

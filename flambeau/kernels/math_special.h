@@ -1,0 +1,139 @@
+// The error function and its kin, and the gamma function's: erf, erfc, erfinv, lgamma, digamma.
+#pragma once
+#include "flambeau/kernels/math_exp.h"
+#include "flambeau/kernels/math_log.h"
+
+namespace flambeau::FL_ISA {
+
+inline Vec<double> erf_small(Vec<double> x) {
+  Vec<double> p =
+      polynomial(x * x, 0.12837916709551259, -0.37612638903183743, 0.11283791670954368,
+                 -0.026866170644945547, 0.0052239776230902759, -0.00085483268475691212,
+                 0.00012055324633072723, -1.4925388942610138e-05, 1.6456634877214577e-06,
+                 -1.6289508038948444e-07, 1.4124237127289746e-08, -8.6697419798513211e-10);
+  return fma(p, x, x);
+}
+// erfc a for a >= 0: e^(-a^2) P(q) / (1 + 2a) with q = (a - 4) / (a + 4), after M. M. Shepherd and
+// J. G. Laframboise 1981. The square is carried with its rounding error, which the exponential
+// would magnify.
+inline Vec<double> erfc_positive(Vec<double> a) {
+  a = select(a > 28, 28, a);
+  Sum<double> square = product_exact(a, a);
+  Vec<double> q = (a - 4) / (a + 4);
+  Vec<double> p = polynomial(
+      q, 1.2329951186255526, -0.13962111684056289, 0.015379652102619764, 0.068097054254736597,
+      -0.10103906603630115, 0.093732834996823902, -0.066330365812563755, 0.037167515561851619,
+      -0.016197734048426043, 0.0050319697635749523, -0.0007577734048502036, -0.00019925556128365027,
+      0.00015062247151748185, -2.4402941473957186e-05, -1.1225282881160508e-05,
+      5.7172952468766971e-06, 3.0195613061961792e-07, -8.3424049260307075e-07,
+      6.238933702089823e-08, 1.1456143861150136e-07, -7.7789648966721698e-09,
+      -1.3386322883808266e-08, -1.7176335898975924e-09);
+  Vec<double> scaled = p / (1 + 2 * a);
+  return exp(-square.high) * (scaled - scaled * square.low);
+}
+
+inline Vec<double> erf(Vec<double> x) {
+  Vec<double> a = abs(x);
+  return select(a < 0.875, erf_small(x), copysign(1 - erfc_positive(a), x));
+}
+// Up to 0.9277 x + x P(x^2); above it 1 - e^(-a + a R(a)), R a fit of log(erfc a) / a + 1 (after N.
+// Juffa 2016).
+inline Vec<float> erf(Vec<float> x) {
+  if constexpr (!kFused) return through_double([](Vec<double> v) { return erf(v); }, x);
+  Vec<float> a = abs(x), z = x * x;
+  Vec<float> small = polynomial(z, 0.128379167, -0.376126338, 0.112836962, -0.0268593956,
+                                0.00520094524, -0.000814097059, 8.36014774e-05);
+  small = fma(small, x, x);
+  Vec<float> t = select(a > 4, 4, a);
+  Vec<float> r = polynomial(t, -0.128555819, -0.635606528, -0.105298889, 0.022712093,
+                            -0.00295349916, 5.80002187e-05, 4.39359271e-05, -4.80359257e-06);
+  Vec<float> large = 1 - exp(fma(r, t, -t));
+  return select(a < 0.9277, small, copysign(large, x));
+}
+
+inline Vec<double> erfc(Vec<double> x) {
+  Vec<double> a = abs(x), tail = erfc_positive(a);
+  Vec<double> y = select(x < 0, 2 - tail, tail);
+  return select(a < 0.5, 1 - erf_small(x), y);
+}
+inline Vec<float> erfc(Vec<float> x) {
+  return through_double([](Vec<double> v) { return erfc(v); }, x);
+}
+
+// M. Giles 2010 to 22 bits, then one step of Halley's method, with the distance to the nearer of 0
+// and 1 as the error.
+inline Vec<double> erfinv(Vec<double> x) {
+  Vec<double> a = abs(x), w = -log((1 - a) * (1 + a));
+  Vec<double> u = w - 2.5, v = sqrt(select(w > 5, w, 5)) - 3;
+  Vec<double> central =
+      polynomial(u, 1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
+                 -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08);
+  Vec<double> tail =
+      polynomial(v, 2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
+                 -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257);
+  Vec<double> y = select(w < 5, central, tail) * a;
+  for (int step = 0; step < 2; ++step) {
+    Vec<double> error = select(a < 0.5, erf_small(y) - a, (1 - a) - erfc_positive(y));
+    Vec<double> ratio = error / (1.1283791670955126 * exp(-y * y));
+    y = y - ratio / (1 + y * ratio);
+  }
+  y = select(a < 1, y, select(a == 1, Vec<double>(kInf), kNaN));
+  return copysign(y, x);
+}
+inline Vec<float> erfinv(Vec<float> x) {
+  return through_double([](Vec<double> v) { return erfinv(v); }, x);
+}
+
+// The C library's, in the form that does not write the global signgam.
+inline Vec<double> lgamma(Vec<double> x) {
+  return map_lanes(
+      [](double v) {
+        int sign;
+        return __builtin_lgamma_r(v, &sign);
+      },
+      x);
+}
+inline Vec<float> lgamma(Vec<float> x) {
+  return map_lanes(
+      [](float v) {
+        int sign;
+        return float(__builtin_lgamma_r(v, &sign));
+      },
+      x);
+}
+
+// Reflection for negative x, recurrence up to 10, then the asymptotic series (Abramowitz and
+// Stegun 6.3.5 to 6.3.18).
+[[gnu::noinline]] inline double digamma_one(double x) {
+  if (x == 0) return __builtin_copysign(kInf, -x);
+  double result = 0;
+  if (x < 0) {
+    if (x == __builtin_trunc(x)) return kNaN;
+    double whole;
+    double fraction = __builtin_modf(x, &whole);
+    result = -kPi / __builtin_tan(kPi * fraction);
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  double z = 1 / (x * x);
+  double series = 1.0 / 12;
+  if (x < 1e17) {
+    double p = 1.0 / 12;
+    p = p * z - 691.0 / 32760;
+    p = p * z + 1.0 / 132;
+    p = p * z - 1.0 / 240;
+    p = p * z + 1.0 / 252;
+    p = p * z - 1.0 / 120;
+    p = p * z + 1.0 / 12;
+    series = p * z;
+  } else {
+    series = 0;
+  }
+  return result + (__builtin_log(x) - 0.5 / x - series);
+}
+template <class T>
+requires kIsFloat<T> Vec<T> digamma(Vec<T> x) {
+  return map_lanes([](T v) { return T(digamma_one(v)); }, x);
+}
+
+}  // namespace flambeau::FL_ISA

@@ -1,0 +1,244 @@
+// Trigonometric functions and their inverses: sin, cos, tan, asin, acos, atan, atan2, sinc.
+#pragma once
+#include "flambeau/kernels/math_base.h"
+
+namespace flambeau::FL_ISA {
+
+// pi/2 in pieces. Those of 33 bits have exact products with n < 2^20 (Cody and Waite 1980; fdlibm,
+// Sun 1993).
+inline constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
+inline constexpr double kHalfPi1 = 0x1.921fb544p+0, kHalfPi2 = 0x1.0b4611a6p-34,
+                        kHalfPi3 = 0x1.3198a2ep-69, kHalfPi4 = 0x1.b839a252049c1p-104;
+// Larger arguments go to the C library, which has the digits of pi to reduce them.
+inline constexpr double kLargestAngle = 0x1p20;
+
+// x - n pi/2 as a double that is good enough for a float result.
+inline Vec<double> subtract_quarters(Vec<double> x, Vec<double> n) {
+  if constexpr (kFused) {
+    return fma(n, Vec<double>(-kHalfPiLow), fma(n, Vec<double>(-kHalfPi), x));
+  } else {
+    return ((x - n * kHalfPi1) - n * kHalfPi2) - n * kHalfPi3;
+  }
+}
+inline Vec<double> round_to_rounder(Vec<double> x) { return x + kRounder<double>; }
+
+// sin r for |r| <= pi/2, good enough for a float.
+inline Vec<double> sin_short(Vec<double> r) {
+  Vec<double> z = r * r;
+  Vec<double> p = polynomial(z, -0.166666595184529, 0.0083330653839680385, -0.00019809536601977015,
+                             2.6056273083274511e-06);
+  return fma(p * z, r, r);
+}
+
+// Both functions of a float as (-1)^n sin(x - q pi/2): one polynomial over half a turn.
+inline Vec<double> sin_for_float(Vec<double> x) {
+  Vec<double> t = fma(x, Vec<double>(1 / kPi), Vec<double>(kRounder<double>));
+  Vec<double> n = t - kRounder<double>;
+  Vec<double> r = subtract_quarters(x, 2 * n);
+  return sin_short(r) ^ from_bits(shift_left<63>(bits(t)));
+}
+inline Vec<double> cos_for_float(Vec<double> x) {
+  Vec<double> t = fma(x, Vec<double>(1 / kPi), Vec<double>(-0.5)) + kRounder<double>;
+  Vec<double> q = 2 * (t - kRounder<double>)+1;
+  Vec<double> r = subtract_quarters(x, q);
+  return sin_short(r) ^ from_bits(shift_left<63>(~bits(t)));
+}
+
+// A double angle x = n pi/2 + high + low, |high| <= pi/4, for |x| <= kLargestAngle.
+struct Angle {
+  Vec<int64_t> n;
+  Vec<double> high, low;
+};
+inline Angle reduce_angle(Vec<double> x) {
+  Vec<double> t = fma(x, Vec<double>(1 / kHalfPi), Vec<double>(kRounder<double>));
+  Vec<double> n = t - kRounder<double>;
+  Sum<double> a = sum_exact(x - n * kHalfPi1, n * -kHalfPi2);
+  Sum<double> b = sum_ordered(a.high, a.low - n * kHalfPi3 - n * kHalfPi4);
+  return {bits(t), b.high, b.low};
+}
+
+// sin(high + low) and cos(high + low).
+inline Vec<double> sin_kernel(const Angle& r) {
+  Vec<double> z = r.high * r.high;
+  Vec<double> p =
+      polynomial(z, -0.16666666666666632, 0.008333333333322316, -0.0001984126982972582,
+                 2.7557313662265227e-06, -2.5050753295886291e-08, 1.5896506705133576e-10);
+  return r.high + fma(p * z, r.high, r.low * (1 - 0.5 * z));
+}
+inline Vec<double> cos_kernel(const Angle& r) {
+  Vec<double> z = r.high * r.high, half = 0.5 * z, w = 1 - half;
+  Vec<double> p =
+      polynomial(z, 0.041666666666666602, -0.0013888888888873992, 2.4801587289395946e-05,
+                 -2.7557314326313618e-07, 2.0875719596269094e-09, -1.1359450596808128e-11);
+  return w + (((1 - w) - half) + (z * z * p - r.high * r.low));
+}
+
+inline Vec<double> sin(Vec<double> x) {
+  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+    return map_lanes([](double v) { return __builtin_sin(v); }, x);
+  }
+  Angle r = reduce_angle(x);
+  Vec<double> y = select((r.n & 1) == 0, sin_kernel(r), cos_kernel(r));
+  return select(x == 0, x, y ^ from_bits(shift_left<62>(r.n & 2)));
+}
+inline Vec<double> cos(Vec<double> x) {
+  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+    return map_lanes([](double v) { return __builtin_cos(v); }, x);
+  }
+  Angle r = reduce_angle(x);
+  Vec<double> y = select((r.n & 1) == 0, cos_kernel(r), sin_kernel(r));
+  return y ^ from_bits(shift_left<62>((r.n + 1) & 2));
+}
+inline Vec<double> tan(Vec<double> x) {
+  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+    return map_lanes([](double v) { return __builtin_tan(v); }, x);
+  }
+  Angle r = reduce_angle(x);
+  Vec<double> s = sin_kernel(r), c = cos_kernel(r);
+  auto even = (r.n & 1) == 0;
+  return select(x == 0, x, select(even, s, -c) / select(even, c, s));
+}
+
+inline Vec<float> sin(Vec<float> x) {
+  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+    return map_lanes([](float v) { return __builtin_sinf(v); }, x);
+  }
+  Vec<float> y = through_double([](Vec<double> v) { return sin_for_float(v); }, x);
+  return select(x == 0, x, y);
+}
+inline Vec<float> cos(Vec<float> x) {
+  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+    return map_lanes([](float v) { return __builtin_cosf(v); }, x);
+  }
+  return through_double([](Vec<double> v) { return cos_for_float(v); }, x);
+}
+inline Vec<float> tan(Vec<float> x) {
+  return through_double([](Vec<double> v) { return tan(v); }, x);
+}
+
+// atan q for 0 <= q <= 1.
+inline Vec<double> atan_kernel(Vec<double> q) {
+  Vec<double> z = q * q;
+  Vec<double> p = polynomial(
+      z, -0.33333333333333293, 0.19999999999991236, -0.14285714285086351, 0.11111111088050395,
+      -0.090909085783992802, 0.076923001122319395, -0.066665873405022599, 0.058817400651171498,
+      -0.052595527334233477, 0.04745380365446928, -0.042877408556493857, 0.038241543514909021,
+      -0.032843246126575562, 0.026235234812993394, -0.018708695914930226, 0.011400239088755579,
+      -0.0056670276301799263, 0.0021780288263982699, -0.00060171702568490699,
+      0.00010568617736515505, -8.8273700398326061e-06);
+  return fma(p * z, q, q);
+}
+// The same, good enough for a float.
+inline Vec<double> atan_short(Vec<double> q) {
+  Vec<double> z = q * q;
+  Vec<double> p = polynomial(z, -0.33333327435231624, 0.19999692671756036, -0.14280131472141755,
+                             0.11060249023310338, -0.088188642612141765, 0.067596071995735071,
+                             -0.044946928389717915, 0.022760745576453245, -0.0074228267011057893,
+                             0.0011349160100641469);
+  return fma(p * z, q, q);
+}
+
+template <class Kernel>
+Vec<double> atan_by(Kernel kernel, Vec<double> x) {
+  Vec<double> a = abs(x);
+  auto steep = a > 1;
+  Vec<double> p = kernel(select(steep, 1, a) / select(steep, a, 1));
+  return copysign(select(steep, kHalfPi - (p - kHalfPiLow), p), x);
+}
+template <class Kernel>
+Vec<double> atan2_by(Kernel kernel, Vec<double> y, Vec<double> x) {
+  Vec<double> ay = abs(y), ax = abs(x);
+  auto steep = ay > ax;
+  Vec<double> low = select(steep, ax, ay), high = select(steep, ay, ax);
+  // Equal sides include 0 / 0 and inf / inf, where C answers as for 0 and 1.
+  Vec<double> q = select(low == high, select(high == 0, 0, Vec<double>(1)), low / high);
+  Vec<double> p = kernel(q);
+  p = select(steep, kHalfPi - (p - kHalfPiLow), p);
+  p = select(bits(x) < 0, kPi - (p - 2 * kHalfPiLow), p);
+  return select(isnan(x) || isnan(y), kNaN, copysign(p, y));
+}
+inline Vec<double> atan(Vec<double> x) {
+  return atan_by([](auto q) { return atan_kernel(q); }, x);
+}
+inline Vec<double> atan2(Vec<double> y, Vec<double> x) {
+  return atan2_by([](auto q) { return atan_kernel(q); }, y, x);
+}
+inline Vec<float> atan(Vec<float> x) {
+  return through_double([](auto v) { return atan_by([](auto q) { return atan_short(q); }, v); }, x);
+}
+inline Vec<float> atan2(Vec<float> y, Vec<float> x) {
+  return through_double(
+      [](auto v, auto w) { return atan2_by([](auto q) { return atan_short(q); }, v, w); }, y, x);
+}
+
+// Above 1/2: asin a = pi/2 - 2 asin(sqrt((1 - a) / 2)). The root's rounding error is part of the
+// tail, since it would count twice.
+struct AsinParts {
+  Vec<double>::Mask large;
+  Vec<double> root, tail;  // asin of the reduced argument is root + tail
+};
+inline AsinParts reduce_asin(Vec<double> a) {
+  auto large = a > 0.5;
+  Vec<double> z = select(large, 0.5 * (1 - a), a * a);
+  Vec<double> root = select(large, sqrt(z), a);
+  Vec<double> p = polynomial(z, 0.16666666666665383, 0.075000000003430725, 0.044642856823470335,
+                             0.030381959331479743, 0.022371753522250754, 0.017359771079424362,
+                             0.013884599001325035, 0.012173274937491672, 0.006510873841958786,
+                             0.019573849319960007, -0.016293986554439525, 0.031958908734620317);
+  Sum<double> square = product_exact(root, root);
+  Vec<double> lost = ((z - square.high) - square.low) / (2 * root);
+  return {large, root, fma(root * z, p, select(large && z > 0, lost, 0))};
+}
+// pi/2 - (root + tail) times two.
+inline Vec<double> asin_complement(const AsinParts& r) {
+  Sum<double> s = sum_ordered(Vec<double>(kHalfPi), -2 * r.root);
+  return s.high + (s.low + (kHalfPiLow - 2 * r.tail));
+}
+inline Vec<double> asin(Vec<double> x) {
+  AsinParts r = reduce_asin(abs(x));
+  return copysign(select(r.large, asin_complement(r), r.root + r.tail), x);
+}
+inline Vec<double> acos(Vec<double> x) {
+  AsinParts r = reduce_asin(abs(x));
+  Vec<double> twice = 2 * (r.root + r.tail);
+  Vec<double> large = select(x < 0, kHalfPi + (kHalfPiLow + asin_complement(r)), twice);
+  Vec<double> small = kHalfPi - (copysign(r.root, x) - (kHalfPiLow - copysign(r.tail, x)));
+  return select(r.large, large, small);
+}
+// For floats a shorter series and no correction.
+inline AsinParts reduce_asin_short(Vec<double> a) {
+  auto large = a > 0.5;
+  Vec<double> z = select(large, 0.5 * (1 - a), a * a);
+  Vec<double> root = select(large, sqrt(z), a);
+  Vec<double> p = polynomial(z, 0.16666659872435632, 0.075005108983809882, 0.044515721805137687,
+                             0.031817609319869863, 0.014402593455587297, 0.037565232003392963);
+  return {large, root, root * z * p};
+}
+inline Vec<float> asin(Vec<float> x) {
+  return through_double(
+      [](Vec<double> v) {
+        AsinParts r = reduce_asin_short(abs(v));
+        Vec<double> y = r.root + r.tail;
+        return copysign(select(r.large, kHalfPi - 2 * y, y), v);
+      },
+      x);
+}
+inline Vec<float> acos(Vec<float> x) {
+  return through_double(
+      [](Vec<double> v) {
+        AsinParts r = reduce_asin_short(abs(v));
+        Vec<double> y = r.root + r.tail;
+        Vec<double> large = select(v < 0, kPi - 2 * y, 2 * y);
+        return select(r.large, large, kHalfPi - copysign(y, v));
+      },
+      x);
+}
+
+// sin(pi x) / (pi x), 1 at 0.
+template <class T>
+requires kIsFloat<T> Vec<T> sinc(Vec<T> x) {
+  Vec<T> y = x * kPi;
+  return select(x == 0, 1, sin(y) / y);
+}
+
+}  // namespace flambeau::FL_ISA
