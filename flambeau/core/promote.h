@@ -19,7 +19,9 @@ inline DType to_inexact(DType t) { return is_inexact(t) ? t : default_dtype(); }
 class ResultType {
  public:
   void add(const Tensor& t) {
-    if (t->ndim)
+    if (t->is_number)
+      merge(number_, has_number_, is_float(t.dtype()) ? default_dtype() : t.dtype());
+    else if (t->ndim)
       merge(dim_, has_dim_, t.dtype());
     else
       merge(zero_, has_zero_, t.dtype());

@@ -12,6 +12,8 @@ struct Storage {
   uint32_t version = 0;
   Device device;
   bool resizable = true;
+  bool watched = false;    // some node saved a view of it: in-place writers leave their name
+  void* writer = nullptr;  // the last one (autograd/saved.cpp)
   char* data = nullptr;
   size_t bytes = 0;
   // How to give the memory back; null: to the device's allocator.

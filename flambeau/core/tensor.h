@@ -19,7 +19,7 @@ inline constexpr int kMaxDims = 64;
 enum TensorFlags : uint8_t {
   kRequiresGrad = 1,  // a leaf that wants its gradient, or a tensor with a node
   kContiguous = 2,
-  kIsView = 4,  // made by a view op while the tape was on: meta->base is set
+  kNoGradView = 4,  // a view made while the tape was off
   kInference = 8,
   kBatched = 16,
   kDual = 32,
@@ -34,14 +34,18 @@ struct TensorImpl {
   uint8_t flags = kContiguous;
   std::atomic<uint8_t> py_owned{0};  // C++ keeps the Python object alive (python/src/tensor.cpp)
   Device device;
+  uint16_t history =
+      0;  // of a base: how often it was written through a view; of a view: the number it last saw
   uint16_t output_nr = 0;  // which output of grad_fn this is
   Layout layout = Layout::Strided;
   bool is_parameter = false;
+  bool is_number = false;  // stands for a Python number in promotion
   int64_t numel = 1;
   char* data = nullptr;  // first element: storage->data + offset * itemsize
   Storage* storage = nullptr;
   Storage* counter = nullptr;  // whose version counts: the storage, or one of our own (.data, set_)
   Node* grad_fn = nullptr;
+  TensorImpl* base = nullptr;  // what this is a view of (never itself a view); counted
   TensorMeta* meta = nullptr;
   void* py = nullptr;        // the Python object, if one exists
   int64_t* sizes = inline_;  // ndim sizes, then at `strides` ndim strides
@@ -57,7 +61,10 @@ struct TensorImpl {
       destroy();
     }
   }
-  bool requires_grad() const { return flags & kRequiresGrad; }
+  bool requires_grad() const {
+    return flags & kRequiresGrad ||
+           (FL_UNLIKELY(base != nullptr) && base->flags & kRequiresGrad && !(flags & kNoGradView));
+  }
   bool contiguous() const { return flags & kContiguous; }
   uint32_t version() const { return counter->version; }
   void bump_version() { counter->version++; }
@@ -158,7 +165,8 @@ FL_API Ints channels_last_strides(IntList sizes);
 // May two elements share memory (expanded dims)? Exact for dense and expanded tensors, careful
 // otherwise.
 FL_API bool has_internal_overlap(const Tensor& t);
-enum class Overlap : uint8_t { None, Same, Partial };
+// Maybe: the spans cross, but strides may keep the elements apart.
+enum class Overlap : uint8_t { None, Same, Maybe, Partial };
 FL_API Overlap memory_overlap(const Tensor& a, const Tensor& b);
 FL_API void copy_dims(TensorImpl* to, IntList sizes, IntList strides);
 
@@ -169,8 +177,9 @@ FL_API int64_t numel_of(IntList sizes);  // throws on overflow
 // Dropping a tensor that Python owns, or its lazily made parts, is the business of higher rooms:
 // they set these.
 struct CoreHooks {
-  void (*drop_node)(Node*) = nullptr;
+  void (*leave_node)(TensorImpl*) = nullptr;
   void (*drop_meta)(TensorMeta*) = nullptr;
+  void (*drop_writer)(void*) = nullptr;
   bool (*drop_python)(TensorImpl*) = nullptr;  // true: the Python layer takes over
   void (*drop_python_storage)(Storage*) = nullptr;
 };

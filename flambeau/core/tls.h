@@ -26,7 +26,9 @@ struct Tls {
   Level* levels = nullptr;
   FreeList tensors, storages, nodes;
   void* engine = nullptr;  // the running backward pass, if any
-  void* notes = nullptr;   // pending error notes (core/error.cpp)
+  void* dying = nullptr;   // nodes that wait to be released, so that long chains do not recurse
+  bool draining = false;
+  void* notes = nullptr;  // pending error notes (core/error.cpp)
   ~Tls();
 };
 static_assert(sizeof(Tls) <= 256);

@@ -54,13 +54,12 @@ struct OpInfo {
   uint8_t param_count;
   uint8_t positional;        // how many may be given by position
   const char* result_names;  // "values indices" where the result is a named tuple
-  void* function;  // each with the adapter that calls it; null where the form does not exist
+  void* function;            // with the adapter that calls it
   Adapter call;
-  void* inplace_function;
-  Adapter call_inplace;
-  void* out_function;  // takes the outs first
+  void* out_function;  // takes the outs first; null where the form does not exist
   Adapter call_out;
   uint8_t out_count;
+  bool inplace;  // writes its first argument
 };
 
 // All overloads of one base name, in resolution order.
@@ -68,7 +67,8 @@ struct OpSet {
   const char* name;
   const OpInfo* overloads;
   uint8_t count;
-  const char* forms;  // "function method inplace out", or a namespace: "nn method"
+  const char* forms;  // "function method out", or a namespace: "nn method"
+  const char* operator_symbol;
   const char* doc;
 };
 

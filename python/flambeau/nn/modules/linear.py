@@ -1,5 +1,7 @@
 """Affine layers."""
 
+import math
+
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.modules.module import Module
@@ -46,9 +48,9 @@ class Linear(Module):
     def reset_parameters(self) -> None:
         """Draws weight and bias from U(-k, k) with k = 1 / sqrt(in_features)."""
         # a = sqrt(5) makes kaiming's bound that k; its rounding is part of the numbers.
-        init.kaiming_uniform_(self.weight, a=5**0.5)
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
-            bound = self.in_features**-0.5 if self.in_features > 0 else 0
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
@@ -92,7 +94,7 @@ class Bilinear(Module):
 
     def reset_parameters(self) -> None:
         """Draws weight and bias from U(-k, k) with k = 1 / sqrt(in1_features)."""
-        bound = self.weight.size(1) ** -0.5
+        bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)

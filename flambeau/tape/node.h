@@ -1,8 +1,8 @@
 // A node of the tape: what an op leaves behind so that its backward can run. The generator emits
 // one type per row.
 #pragma once
-#include "flambeau/autograd/meta.h"
 #include "flambeau/core/promote.h"
+#include "flambeau/tape/meta.h"
 
 namespace flambeau {
 
@@ -16,6 +16,7 @@ struct Edge {
 
 struct NodeType {
   const char* name;  // "MulBackward0"
+  const char* op;    // "mul"
   // grads[nr] (undefined: nobody used that output) -> out[i] for every wanted edge i.
   void (*backward)(Node* node, const Tensor* grads, Tensor* out);
   void (*release)(Node* node);  // drops the saved values
@@ -31,6 +32,8 @@ struct Location {
 
 struct NodeHooks {  // rarely present
   std::vector<Hook> pre, post;
+  std::vector<std::pair<TensorImpl*, int>>
+      retained;  // retain_grad: living outputs that want their gradient
 };
 
 class SavedResult;
@@ -42,17 +45,18 @@ struct Node {
   uint16_t output_count = 1;
   bool released = false;  // the saved values are gone: a second backward is an error
   uint8_t queued = 0;
+  bool edges_allocated = false;
   uint64_t sequence = 0;
   Edge* edges = nullptr;
-  Tensor grad;                   // the engine's slot of output 0
-  Tensor* more_grads = nullptr;  // of outputs 1 ..., allocated by the engine
-  void* pass = nullptr;          // which backward pass the slots belong to
+  Tensor grad;                                // the engine's slot of output 0
+  std::vector<Tensor>* more_grads = nullptr;  // all slots, where there are several outputs
+  std::atomic<void*> pass{nullptr};           // which backward pass the slots belong to
+  Node* next_dying = nullptr;
   Location where;
   Location freed_by;  // the backward call that released it
   NodeHooks* hooks = nullptr;
-  void* py = nullptr;              // Python object of this node, if one exists
-  SavedResult* results = nullptr;  // slots that hold outputs of this node, `result_count` of them
-  uint8_t result_count = 0;
+  void* py = nullptr;            // Python object of this node, if one exists
+  SavedResult* results[2] = {};  // slots that hold outputs of this node
 
   void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
   FL_API void decref();
@@ -68,7 +72,14 @@ struct NodeOf : Node {
 };
 
 // ---- saved values ----
-struct SavedHooks;  // pack/unpack of saved_tensors_hooks
+// saved_tensors_hooks: the Python layer packs a tensor into an object of its own and unpacks it
+// again.
+struct SavedHooks {
+  void* (*pack)(const Tensor& t) = nullptr;  // null result: no hooks are active
+  Tensor (*unpack)(void* packed) = nullptr;
+  void (*drop)(void* packed) = nullptr;
+};
+FL_API extern constinit SavedHooks saved_hooks;
 
 // An input (or another tensor) kept for the backward pass, with the version it had.
 class Saved {
@@ -116,14 +127,21 @@ bool recording(const Tensor& a, const T&... rest) {
 FL_API bool recording_list(TensorList list);
 
 FL_API void* allocate_node(size_t bytes);
-FL_API extern void (*locate)(
-    Location& where);  // the Python layer's: fills in the running line; may be null
+
+// What the Python layer knows of source lines; each may be null.
+struct LocationHooks {
+  void (*locate)(Location& where) = nullptr;                 // fills in the running line
+  std::string (*describe)(const Location& where) = nullptr;  // "train.py:12"
+  void (*drop)(Location& where) = nullptr;
+};
+FL_API extern constinit LocationHooks location_hooks;
+FL_API std::string described(const Location& where);  // " at train.py:12", or nothing
 
 template <class N>
 N* new_node(const NodeType& type) {
   N* n = new (allocate_node(sizeof(N))) N;
   n->type = &type;
-  if (locate) locate(n->where);
+  if (location_hooks.locate) location_hooks.locate(n->where);
   return n;
 }
 
@@ -150,13 +168,17 @@ class InputFit {
   InputFit() = default;
   InputFit(const InputFit&) = delete;
   ~InputFit() { delete sizes_; }
+  void set(const Tensor& input) {  // where the derivative has the input's sizes already
+    if (input.defined()) dtype_ = input.dtype();
+  }
   void set(const Tensor& input, const Tensor& result) {
     if (!input.defined()) return;
     dtype_ = input.dtype();
     if (FL_UNLIKELY(!(input.sizes() == result.sizes()))) sizes_ = new Ints(input.sizes());
   }
   Tensor operator()(Tensor grad) const {
-    if (FL_LIKELY(!grad.defined() || (!sizes_ && grad.dtype() == dtype_))) return grad;
+    if (!grad.defined()) return grad;
+    if (FL_LIKELY(!sizes_ && grad.dtype() == dtype_)) return grad;
     IntList sizes = sizes_ ? IntList(*sizes_) : grad.sizes();
     return fit_grad(std::move(grad), sizes, dtype_);
   }
@@ -165,5 +187,66 @@ class InputFit {
   Ints* sizes_ = nullptr;
   DType dtype_{};
 };
+
+// Several saved tensors.
+class SavedList {
+ public:
+  void set(TensorList list) {
+    items_ = std::vector<Saved>(list.size());
+    for (size_t i = 0; i < list.size(); i++) items_[i].set(list[i]);
+  }
+  std::vector<Tensor> get(const Node* node, const char* name) const {
+    std::vector<Tensor> list;
+    for (const Saved& s : items_) list.push_back(s.get(node, name));
+    return list;
+  }
+  void clear() { items_.clear(); }
+
+ private:
+  std::vector<Saved> items_;
+};
+
+template <class N>
+void destroy_node(Node* node) {
+  static_cast<N*>(node)->~N();
+}
+
+// Nodes of ops that take lists have as many edges as the lists have tensors.
+FL_API void allocate_edges(Node* node, int count);
+FL_API void connect_list(Node* node, int first, TensorList inputs);
+// Tells the node where its saved results are, so that a dying output can hand its memory over.
+FL_API void keep_results(Node* node, std::initializer_list<SavedResult*> slots);
+
+// Drops a node unless it was attached: an op may fail between making its node and finishing.
+class NodeGuard {
+ public:
+  explicit NodeGuard(Node* node) : node_(node) {}
+  ~NodeGuard() {
+    if (node_) node_->decref();
+  }
+  NodeGuard(const NodeGuard&) = delete;
+  Node* release() { return std::exchange(node_, nullptr); }
+
+ private:
+  Node* node_;
+};
+
+// ---- the engine ----
+struct BackwardCall {
+  std::vector<Tensor> roots, grads;  // a grad may be undefined: ones for a single element
+  std::vector<Tensor> inputs;        // not empty: return their gradients and accumulate nowhere
+  bool accumulate = false;  // with inputs: accumulate into them instead (backward(inputs=))
+  bool keep_graph = false, create_graph = false;
+};
+// Runs the tape. Gradients of `inputs`, undefined where a root does not depend on one.
+FL_API std::vector<Tensor> run_backward(const BackwardCall& call);
+
+// Hooks of a tensor: on a leaf before accumulation, else on its node's output. Returns the id to
+// remove it by.
+FL_API int64_t add_hook(const Tensor& t, Hook hook);
+FL_API void remove_hook(const Tensor& t, int64_t id);
+FL_API void retain_grad(const Tensor& t);
+// A node that stands for accumulation into a leaf, for those who ask for it.
+FL_API Node* accumulator_of(const Tensor& leaf);
 
 }  // namespace flambeau

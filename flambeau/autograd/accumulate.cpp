@@ -1,0 +1,132 @@
+// Gradients arriving at leaves, and hooks on tensors.
+#include "flambeau/autograd/accumulate.h"
+
+#include "flambeau/ops/operators.h"
+#include "flambeau/ops/runtime.h"
+
+namespace flambeau {
+
+namespace {
+
+int64_t next_hook_id() {
+  static std::atomic<int64_t> id{1};
+  return id.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Nobody else can see this tensor or its memory.
+bool is_unshared(const Tensor& t) {
+  return t->refs.load() == 1 && t->storage->refs.load() == 1 && !t->py && !t->base &&
+         !has_internal_overlap(t);
+}
+
+Tensor as_leaf_grad(const Tensor& g) {
+  if (tls.grad) return ops::clone(g);
+  if (is_unshared(g) && (g->contiguous() || g.ndim() > 1)) return g;
+  Tensor copy = new_like(g, g.dtype());
+  copy_elements(copy, g);
+  return copy;
+}
+
+}  // namespace
+
+Tensor run_hooks(const std::vector<Hook>& hooks, int nr, Tensor g) {
+  std::vector<Hook> now = hooks;  // a hook may remove itself
+  for (const Hook& h : now) {
+    if (h.nr != nr) continue;
+    Tensor changed = h.call(h.context, g);
+    if (changed.defined()) g = std::move(changed);
+  }
+  return g;
+}
+
+Tensor add_grads(Tensor a, Tensor b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  if (!tls.grad && is_unshared(a) && a.dtype() == b.dtype() && a.sizes() == b.sizes())
+    return ops::add_(a, b);
+  return ops::add(a, b);
+}
+
+void accumulate_grad(TensorImpl* impl, Tensor g) {
+  Tensor leaf = Tensor::borrow(impl);
+  g = fit_grad(std::move(g), g.sizes(), leaf.dtype());
+  FL_CHECK(g.sizes() == leaf.sizes(), RuntimeError,
+           "backward: a gradient of shape {} arrived at a leaf of shape {}", g.sizes(),
+           leaf.sizes());
+  TensorMeta& meta = meta_of(impl);
+  if (FL_UNLIKELY(!meta.hooks.empty())) g = run_hooks(meta.hooks, 0, std::move(g));
+  if (!meta.grad.defined()) {
+    Tensor fresh = std::move(g);
+    meta.grad = as_leaf_grad(fresh);
+  } else if (tls.grad) {
+    meta.grad = ops::add(meta.grad, g);
+  } else {
+    ops::add_(meta.grad, g);
+  }
+  for (size_t i = 0; i < meta.after_accumulate.size(); i++) {
+    const Hook h = meta.after_accumulate[i];
+    h.call(h.context, leaf);
+  }
+}
+
+int64_t add_hook(const Tensor& t, Hook hook) {
+  FL_CHECK(t.requires_grad(), RuntimeError,
+           "register_hook: a tensor that does not require grad has no gradient to hook");
+  hook.id = next_hook_id();
+  if (Node* node = t->grad_fn) {
+    if (!node->hooks) node->hooks = new NodeHooks;
+    hook.nr = t->output_nr;
+    node->hooks->pre.push_back(hook);
+  } else {
+    meta_of(t.impl()).hooks.push_back(hook);
+  }
+  return hook.id;
+}
+
+void remove_hook(const Tensor& t, int64_t id) {
+  auto erase = [&](std::vector<Hook>& hooks) {
+    for (size_t i = 0; i < hooks.size(); i++) {
+      if (hooks[i].id != id) continue;
+      Hook gone = hooks[i];
+      hooks.erase(hooks.begin() + int64_t(i));
+      if (gone.drop) gone.drop(gone.context);
+      return;
+    }
+  };
+  if (t->grad_fn && t->grad_fn->hooks) erase(t->grad_fn->hooks->pre);
+  if (t->meta) {
+    erase(t->meta->hooks);
+    erase(t->meta->after_accumulate);
+  }
+}
+
+void retain_grad(const Tensor& t) {
+  FL_CHECK(t.requires_grad(), RuntimeError,
+           "retain_grad: a tensor that does not require grad has no gradient to keep");
+  if (!t->grad_fn || meta_of(t.impl()).retains_grad) return;
+  meta_of(t.impl()).retains_grad = true;
+  if (!t->grad_fn->hooks) t->grad_fn->hooks = new NodeHooks;
+  t->grad_fn->hooks->retained.push_back({t.impl(), t->output_nr});
+}
+
+Tensor Tensor::grad() const { return p_->meta ? p_->meta->grad : Tensor(); }
+
+Tensor& Tensor::set_requires_grad(bool on) {
+  FL_CHECK(!on || is_inexact(dtype()), RuntimeError,
+           "requires_grad: only floating and complex tensors can require grad, got {}", dtype());
+  FL_CHECK(on || !p_->grad_fn, RuntimeError,
+           "requires_grad: a tensor with a history (of {}) cannot be told not to require grad; use "
+           "detach()",
+           p_->grad_fn ? p_->grad_fn->type->op : "");
+  p_->flags = uint8_t(on ? p_->flags | kRequiresGrad : p_->flags & ~kRequiresGrad);
+  return *this;
+}
+
+Tensor fit_grad(Tensor grad, IntList sizes, DType dtype) {
+  if (!grad.defined()) return grad;
+  if (is_complex(grad.dtype()) && !is_complex(dtype)) grad = ops::real(grad);
+  if (!(grad.sizes() == sizes)) grad = ops::sum_to_size(grad, sizes);
+  return grad.dtype() == dtype ? grad : ops::to(grad, dtype);
+}
+
+}  // namespace flambeau

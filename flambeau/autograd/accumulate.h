@@ -1,0 +1,15 @@
+// Gradients arriving at leaves.
+#pragma once
+#include "flambeau/tape/node.h"
+
+namespace flambeau {
+
+// Runs the leaf's hooks, then adds `g` to its gradient: in place unless a graph of the backward is
+// being made.
+void accumulate_grad(TensorImpl* leaf, Tensor g);
+// A gradient as the hooks see and change it.
+Tensor run_hooks(const std::vector<Hook>& hooks, int nr, Tensor g);
+// a + b, where either may be undefined; `a` is overwritten if nobody else holds it.
+Tensor add_grads(Tensor a, Tensor b);
+
+}  // namespace flambeau

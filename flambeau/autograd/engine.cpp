@@ -1,0 +1,257 @@
+// The backward pass: nodes run by descending sequence number, which every consumer of a node
+// exceeds, so that no dependency counts are kept.
+#include <algorithm>
+#include <unordered_map>
+
+#include "flambeau/autograd/accumulate.h"
+#include "flambeau/ops/operators.h"
+#include "flambeau/tape/view.h"
+
+namespace flambeau {
+
+namespace {
+
+bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence; }
+
+Edge edge_to(const Tensor& t) {
+  if (is_stale(t.impl())) refresh_view(t);
+  if (t->grad_fn) return {t->grad_fn, nullptr, t->output_nr};
+  return {nullptr, t.impl(), 0};
+}
+
+Tensor first_gradient(const Tensor& root, const Tensor& given) {
+  if (!given.defined()) {
+    FL_CHECK(root.numel() == 1, RuntimeError,
+             "backward: a gradient is needed for a result of shape {}; only a single element has "
+             "an implied one",
+             root.sizes());
+    FL_CHECK(!is_complex(root.dtype()), RuntimeError,
+             "backward: a gradient is needed for a complex result ({}); only real ones have an "
+             "implied one",
+             root.dtype());
+    return ops::ones_like(root);
+  }
+  FL_CHECK(given.sizes() == root.sizes(), RuntimeError,
+           "backward: the gradient has shape {}, the result {}", given.sizes(), root.sizes());
+  FL_CHECK(is_complex(given.dtype()) == is_complex(root.dtype()), RuntimeError,
+           "backward: the gradient is {}, the result {}", given.dtype(), root.dtype());
+  return given;
+}
+
+class Pass {
+ public:
+  explicit Pass(const BackwardCall& call) : call_(call), captured_(call.inputs.size()) {}
+  ~Pass();
+  std::vector<Tensor> run();
+
+ private:
+  bool only_inputs() const { return !call_.inputs.empty(); }
+  void find_needed();
+  bool leads_to_input(const Edge& e) const;
+  void send(const Edge& e, Tensor g);
+  Tensor& slot(Node* node, int nr);
+  void visit(Node* node);
+  void run_node(Node* node, std::vector<Tensor>& grads);
+  void capture(const Edge& at, const Tensor& g);
+
+  const BackwardCall& call_;
+  std::vector<Tensor> captured_;
+  std::vector<Node*> heap_;
+  std::unordered_map<Node*, std::vector<Tensor>>
+      foreign_;  // slots of nodes that another pass is using
+  std::unordered_map<Node*, uint8_t> foreign_queued_;
+  std::unordered_map<const void*, bool> needed_;  // nodes and leaves: does a path lead to an input?
+  std::unordered_map<const void*, bool> targets_;  // nodes whose outputs are inputs
+};
+
+Pass::~Pass() {
+  for (Node* n : heap_) {  // after an error: nothing may stay behind
+    if (n->pass.load() == this) {
+      n->grad = Tensor();
+      if (n->more_grads) n->more_grads->clear();
+      n->queued = 0;
+      n->pass = nullptr;
+    }
+    n->decref();
+  }
+}
+
+// Marks what lies on a path to an input, depth first without recursion.
+void Pass::find_needed() {
+  for (const Tensor& t : call_.inputs) {
+    FL_CHECK(t.requires_grad(), RuntimeError, "grad: an input of shape {} does not require grad",
+             t.sizes());
+    Edge e = edge_to(t);
+    if (e.node)
+      targets_[e.node] = true;
+    else
+      needed_[e.leaf] = true;
+  }
+  std::vector<std::pair<Node*, int>> stack;
+  auto enter = [&](Node* n) {
+    if (n && needed_.emplace(n, false).second) stack.push_back({n, 0});
+  };
+  for (const Tensor& root : call_.roots) enter(edge_to(root).node);
+  while (!stack.empty()) {
+    auto& [node, next] = stack.back();
+    if (next < node->edge_count) {
+      enter(node->edges[next++].node);
+      continue;
+    }
+    bool found = false;
+    for (int i = 0; i < node->edge_count; i++) found = found || leads_to_input(node->edges[i]);
+    needed_[node] = found;
+    stack.pop_back();
+  }
+}
+
+bool Pass::leads_to_input(const Edge& e) const {
+  if (!only_inputs()) return e.wanted();
+  if (e.node && targets_.count(e.node)) return true;
+  auto at = needed_.find(e.node ? static_cast<const void*>(e.node) : e.leaf);
+  return at != needed_.end() && at->second;
+}
+
+Tensor& Pass::slot(Node* node, int nr) {
+  void* free = nullptr;
+  bool ours = node->pass.load() == this || node->pass.compare_exchange_strong(free, this);
+  if (!ours) {
+    auto& list = foreign_[node];
+    list.resize(node->output_count);
+    return list[size_t(nr)];
+  }
+  if (node->output_count == 1) return node->grad;
+  if (!node->more_grads) node->more_grads = new std::vector<Tensor>;
+  node->more_grads->resize(node->output_count);
+  return (*node->more_grads)[size_t(nr)];
+}
+
+void Pass::capture(const Edge& at, const Tensor& g) {
+  for (size_t i = 0; i < call_.inputs.size(); i++) {
+    Edge e = edge_to(call_.inputs[i]);
+    if (e.node == at.node && e.leaf == at.leaf && e.nr == at.nr)
+      captured_[i] = add_grads(captured_[i], g);
+  }
+}
+
+void Pass::send(const Edge& e, Tensor g) {
+  if (!g.defined() || !leads_to_input(e)) return;
+  if (e.leaf) {
+    if (!only_inputs()) return accumulate_grad(e.leaf, std::move(g));
+    if (e.leaf->meta && !e.leaf->meta->hooks.empty())
+      g = run_hooks(e.leaf->meta->hooks, 0, std::move(g));
+    return capture(e, g);
+  }
+  Tensor& at = slot(e.node, e.nr);
+  at = at.defined() ? add_grads(std::move(at), std::move(g)) : std::move(g);
+  bool ours = e.node->pass.load() == this;
+  if (ours ? e.node->queued : foreign_queued_[e.node]) return;
+  (ours ? e.node->queued : foreign_queued_[e.node]) = 1;
+  e.node->incref();
+  heap_.push_back(e.node);
+  std::push_heap(heap_.begin(), heap_.end(), runs_later);
+}
+
+void Pass::run_node(Node* node, std::vector<Tensor>& grads) {
+  constexpr int kInline = 8;
+  Tensor few[kInline];
+  std::vector<Tensor> many;
+  if (node->edge_count > kInline) many.resize(node->edge_count);
+  Tensor* out = node->edge_count > kInline ? many.data() : few;
+  try {
+    node->type->backward(node, grads.data(), out);
+  } catch (...) {
+    if (node->where.code)
+      add_error_note("in the backward of " + std::string(node->type->op) + ", called" +
+                     described(node->where));
+    throw;
+  }
+  if (!call_.keep_graph) {
+    node->type->release(node);
+    node->released = true;
+    if (location_hooks.locate && !node->freed_by.code) location_hooks.locate(node->freed_by);
+  }
+  for (int i = 0; i < node->edge_count; i++) {
+    if (out[i].defined()) send(node->edges[i], std::move(out[i]));
+  }
+}
+
+void Pass::visit(Node* node) {
+  std::vector<Tensor> grads(node->output_count);
+  bool ours = node->pass.load() == this;
+  for (int i = 0; i < node->output_count; i++) grads[size_t(i)] = std::move(slot(node, i));
+  if (ours) {
+    node->queued = 0;
+    node->pass = nullptr;
+  } else {
+    foreign_.erase(node);
+    foreign_queued_.erase(node);
+  }
+  if (node->hooks) {
+    for (int i = 0; i < node->output_count; i++) {
+      Tensor& g = grads[size_t(i)];
+      if (!g.defined()) continue;
+      g = run_hooks(node->hooks->pre, i, std::move(g));
+      for (auto [impl, nr] : node->hooks->retained) {
+        if (nr == i)
+          meta_of(impl).grad = add_grads(meta_of(impl).grad, tls.grad ? g : ops::clone(g));
+      }
+    }
+  }
+  if (targets_.count(node)) {
+    for (int i = 0; i < node->output_count; i++) {
+      if (grads[size_t(i)].defined()) capture({node, nullptr, uint16_t(i)}, grads[size_t(i)]);
+    }
+    if (!needed_[node]) return;
+  }
+  run_node(node, grads);
+}
+
+std::vector<Tensor> Pass::run() {
+  Restore<bool> grad(tls.grad, call_.create_graph);
+  if (only_inputs()) find_needed();
+  for (size_t i = 0; i < call_.roots.size(); i++) {
+    const Tensor& root = call_.roots[i];
+    FL_CHECK(root.requires_grad(), RuntimeError,
+             "backward: result {} of shape {} does not require grad and has no history", i,
+             root.sizes());
+    Tensor g = first_gradient(root, i < call_.grads.size() ? call_.grads[i] : Tensor());
+    send(edge_to(root), std::move(g));
+  }
+  while (!heap_.empty()) {
+    Node* node = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end(), runs_later);
+    heap_.pop_back();
+    struct Drop {
+      Node* node;
+      ~Drop() { node->decref(); }
+    } drop{node};
+    visit(node);
+  }
+  return std::move(captured_);
+}
+
+}  // namespace
+
+std::vector<Tensor> run_backward(const BackwardCall& call) {
+  std::vector<Tensor> found = Pass(call).run();
+  if (!call.accumulate) return found;
+  Restore<bool> grad(tls.grad, call.create_graph);
+  for (size_t i = 0; i < found.size(); i++) {
+    if (found[i].defined()) accumulate_grad(call.inputs[i].impl(), found[i]);
+  }
+  return {};
+}
+
+void Tensor::backward() const { backward(Tensor()); }
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  BackwardCall call;
+  call.roots.push_back(*this);
+  call.grads.push_back(gradient);
+  call.keep_graph = retain_graph || create_graph;
+  call.create_graph = create_graph;
+  run_backward(call);
+}
+
+}  // namespace flambeau

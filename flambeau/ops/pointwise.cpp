@@ -1,0 +1,369 @@
+// The pointwise engine. A loop only ever sees contiguous runs of its compute type; whatever is
+// strided, broadcast or of another type passes through tiles that stay in L1.
+#include "flambeau/ops/pointwise.h"
+
+#include "flambeau/kernels/cpu/cast.h"
+#include "flambeau/ops/iteration.h"
+#include "flambeau/ops/runtime.h"
+
+namespace flambeau {
+
+namespace {
+
+constexpr int64_t kTile = 512;  // elements; 512 complex doubles of 8 operands are 64 KB
+
+constexpr DType kNative[kComputes] = {DType::Int32,     DType::Int64,   DType::UInt64,
+                                      DType::Float32,   DType::Float64, DType::Complex64,
+                                      DType::Complex128};
+
+Compute compute_type(DType t) {
+  switch (t) {
+    case DType::UInt32:
+    case DType::Int64:
+      return Compute::Int64;
+    case DType::UInt64:
+      return Compute::UInt64;
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return Compute::Float32;
+    case DType::Float64:
+      return Compute::Float64;
+    case DType::Complex64:
+      return Compute::Complex64;
+    case DType::Complex128:
+      return Compute::Complex128;
+    default:
+      return Compute::Int32;
+  }
+}
+
+template <class T>
+void put(char* at, T v) {
+  std::memcpy(at, &v, sizeof v);
+}
+
+void store_number(char* at, const Scalar& s, Compute c) {
+  switch (c) {
+    case Compute::Int32:
+      return put(at, int32_t(s.to_int()));
+    case Compute::Int64:
+    case Compute::UInt64:
+      return put(at, s.to_int());
+    case Compute::Float32:
+      return put(at, float(s.to_double()));
+    case Compute::Float64:
+      return put(at, s.to_double());
+    case Compute::Complex64:
+      return put(at, std::complex<float>(s.to_complex()));
+    case Compute::Complex128:
+      return put(at, s.to_complex());
+  }
+}
+
+// What a call comes down to: types, the loop and its numbers.
+struct Call {
+  explicit Call(const PointwiseOp& op) : op(op) {}
+  const PointwiseOp& op;
+  DType common{}, result{};  // type computed in, type of the result
+  Compute compute{};
+  DType native_out{};  // what the loop writes
+  PointwiseLoop* loop = nullptr;
+  alignas(16) char numbers[4 * 16];
+};
+
+[[gnu::noinline, gnu::cold, noreturn]] void no_loop(const PointwiseOp& op, DType t) {
+  fail<NotImplementedError>("{}: not defined for {}", op.name, t);
+}
+
+void choose(Call& call, Inputs inputs, Numbers numbers) {
+  const PointwiseOp& op = call.op;
+  const Tensor& first = **inputs.begin();
+  bool alike = op.promoting == 0 || op.rule == DTypeRule::Same;
+  for (const Tensor* t : inputs) alike = alike && t->dtype() == first.dtype() && !(*t)->is_number;
+  if (FL_LIKELY(alike && op.ignored == 0)) {
+    call.common = first.dtype();
+  } else if (op.rule == DTypeRule::Same) {
+    int i = 0;
+    while (op.ignored >> i & 1) i++;
+    call.common = inputs.begin()[i]->dtype();
+  } else {
+    ResultType type;
+    int i = 0;
+    for (const Tensor* t : inputs) {
+      if (!(op.ignored >> i++ & 1)) type.add(*t);
+    }
+    i = 0;
+    for (const Scalar& s : numbers) {
+      if (op.promoting >> i++ & 1) type.add(s);
+    }
+    call.common = type.get();
+  }
+  if (op.rule == DTypeRule::Float) call.common = to_inexact(call.common);
+  call.compute = compute_type(call.common);
+  call.loop = op.tables[int(active_isa)]->loops[int(call.compute)];
+  if (FL_UNLIKELY(!call.loop)) no_loop(op, call.common);
+  call.result = call.common;
+  call.native_out = kNative[int(call.compute)];
+  if (op.rule == DTypeRule::Bool) call.result = call.native_out = DType::Bool;
+  if (op.rule == DTypeRule::Real && is_complex(call.common))
+    call.result = call.native_out = real_of(call.common);
+  char* at = call.numbers;
+  for (const Scalar& s : numbers) {
+    store_number(at, s, call.compute);
+    at += itemsize(kNative[int(call.compute)]);
+  }
+}
+
+// Runs the loop over `n` elements along the innermost dim, from the given addresses.
+void run_tiles(const Call& call, const Iteration& it, char* const* at, int64_t n) {
+  alignas(64) char tiles[kMaxOperands][kTile * 16];
+  DType native = kNative[int(call.compute)];
+  int64_t width = itemsize(native);
+  bool filled[kMaxOperands] = {};
+  for (int64_t start = 0; start < n; start += kTile) {
+    int64_t m = n - start < kTile ? n - start : kTile;
+    const void* in[kMaxOperands];
+    for (int k = 1; k < it.count; k++) {
+      const Operand& o = it.operands[k];
+      int64_t step = o.strides[0];
+      char* from = at[k] + start * step;
+      if (o.dtype == native && step == width) {
+        in[k - 1] = from;
+        continue;
+      }
+      if (!(step == 0 && filled[k])) cast_strided(o.dtype, native, from, step, tiles[k], width, m);
+      filled[k] = true;
+      in[k - 1] = tiles[k];
+    }
+    const Operand& o = it.operands[0];
+    char* to = at[0] + start * o.strides[0];
+    if (o.dtype == call.native_out && o.strides[0] == itemsize(call.native_out)) {
+      call.loop(to, in, m, call.numbers);
+    } else {
+      call.loop(tiles[0], in, m, call.numbers);
+      cast_strided(call.native_out, o.dtype, tiles[0], itemsize(call.native_out), to, o.strides[0],
+                   m);
+    }
+  }
+}
+
+// Every operand native and contiguous along the innermost dim: the loop may run over whole rows.
+bool has_plain_rows(const Call& call, const Iteration& it) {
+  for (int k = 0; k < it.count; k++) {
+    DType native = k ? kNative[int(call.compute)] : call.native_out;
+    if (it.operands[k].dtype != native || it.operands[k].strides[0] != itemsize(native))
+      return false;
+  }
+  return true;
+}
+
+void iterate(const Call& call, const Tensor& result, Inputs inputs) {
+  if (result.numel() == 0 || !result->data) return;
+  Iteration it(result.sizes());
+  it.add(result);
+  for (const Tensor* t : inputs) it.add(*t);
+  it.plan();
+  bool plain = has_plain_rows(call, it);
+  it.for_rows([&](char* const* at, int64_t n) {
+    if (!plain) return run_tiles(call, it, at, n);
+    const void* in[kMaxOperands];
+    for (int k = 1; k < it.count; k++) in[k - 1] = at[k];
+    call.loop(at[0], in, n, call.numbers);
+  });
+}
+
+// All operands contiguous, of one shape and of the compute type: no iteration is needed.
+bool is_plain(const Call& call, const Tensor& result, Inputs inputs) {
+  DType native = kNative[int(call.compute)];
+  if (!result->contiguous() || result.dtype() != call.native_out) return false;
+  for (const Tensor* t : inputs) {
+    if (t->dtype() != native || !(*t)->contiguous() || !(t->sizes() == result.sizes()))
+      return false;
+  }
+  return true;
+}
+
+void execute(const Call& call, const Tensor& result, Inputs inputs) {
+  if (FL_UNLIKELY(!is_plain(call, result, inputs))) return iterate(call, result, inputs);
+  if (FL_UNLIKELY(!result->data)) return;
+  const void* in[kMaxOperands];
+  int k = 0;
+  for (const Tensor* t : inputs) in[k++] = (*t)->data;
+  if (FL_LIKELY(result.numel() <= kGrain))
+    return call.loop(result->data, in, result.numel(), call.numbers);
+  parallel_for(result.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    const void* from[kMaxOperands];
+    int64_t size = itemsize(kNative[int(call.compute)]);
+    for (int i = 0; i < k; i++) from[i] = static_cast<const char*>(in[i]) + begin * size;
+    call.loop(result->data + begin * itemsize(call.native_out), from, end - begin, call.numbers);
+  });
+}
+
+bool same_shapes(Inputs inputs) {
+  const Tensor& first = **inputs.begin();
+  for (const Tensor* t : inputs) {
+    if (!(t->sizes() == first.sizes())) return false;
+  }
+  return true;
+}
+
+// The input whose order of dims the result takes: the first that has the result's shape.
+Tensor fresh_result(const Call& call, Inputs inputs) {
+  Device device = check_devices(call.op.name, inputs, call.op.arguments);
+  if (FL_LIKELY(same_shapes(inputs))) {
+    const Tensor& first = **inputs.begin();
+    if (FL_LIKELY(first.device() == device)) return new_like(first, call.result);
+  }
+  Ints sizes = broadcast_sizes(call.op.name, inputs);
+  for (const Tensor* t : inputs) {
+    if (t->sizes() == IntList(sizes) && t->device() == device && !has_internal_overlap(*t))
+      return new_like(*t, call.result);
+  }
+  return new_tensor(sizes, call.result, device);
+}
+
+// An input that overlaps the written tensor in part must be copied first; one that is exactly it is
+// fine.
+struct Untangled {
+  Tensor copies[kMaxOperands];
+  const Tensor* list[kMaxOperands];
+  int count = 0;
+
+  Untangled(std::string_view op, const Tensor& written, Inputs inputs) {
+    FL_CHECK(!has_internal_overlap(written), RuntimeError,
+             "{}: the written tensor is expanded, several of its elements share memory (sizes {}, "
+             "strides {}); clone it first",
+             op, written.sizes(), written.strides());
+    for (const Tensor* t : inputs) {
+      Overlap o = memory_overlap(written, *t);
+      FL_CHECK(o != Overlap::Partial, RuntimeError,
+               "{}: an input and the written tensor overlap in part (both views of one memory); "
+               "clone one of them first",
+               op);
+      if (o == Overlap::Maybe) {
+        copies[count] = new_tensor(t->sizes(), t->dtype(), t->device());
+        copy_elements(copies[count], *t);
+        list[count] = &copies[count];
+      } else {
+        list[count] = t;
+      }
+      count++;
+    }
+  }
+};
+
+void execute_list(const Call& call, const Tensor& result, const Untangled& u) {
+  switch (u.count) {  // initializer_list cannot be made from a run-time array
+    case 1:
+      return execute(call, result, {u.list[0]});
+    case 2:
+      return execute(call, result, {u.list[0], u.list[1]});
+    case 3:
+      return execute(call, result, {u.list[0], u.list[1], u.list[2]});
+    case 4:
+      return execute(call, result, {u.list[0], u.list[1], u.list[2], u.list[3]});
+    default:
+      FL_ASSERT(u.count <= 4);
+  }
+}
+
+}  // namespace
+
+Ints broadcast_sizes(std::string_view op, Inputs inputs) {
+  size_t n = 0;
+  for (const Tensor* t : inputs) n = std::max<size_t>(n, size_t(t->ndim()));
+  Ints sizes(n, 1);
+  for (const Tensor* t : inputs) {
+    for (size_t d = 0; d < size_t(t->ndim()); d++) {
+      int64_t have = t->sizes()[size_t(t->ndim()) - 1 - d];
+      int64_t& want = sizes[n - 1 - d];
+      if (have == want || have == 1) continue;
+      if (want != 1) {
+        std::string shapes;
+        for (const Tensor* u : inputs)
+          shapes += (shapes.empty() ? "" : " and ") + format("{}", u->sizes());
+        fail<RuntimeError>(
+            "{}: shapes must broadcast, got {} (sizes {} and {} in dim {} from the end)", op,
+            shapes, want, have, d + 1);
+      }
+      want = have;
+    }
+  }
+  return sizes;
+}
+
+Device check_devices(std::string_view op, Inputs inputs, std::string_view names) {
+  Device device{};
+  bool first = true, zero_dim = true;
+  for (const Tensor* t : inputs) {
+    if (!t->defined()) continue;
+    if (first || (zero_dim && !(t->device() == device) && t->ndim() > 0)) {
+      device = t->device();
+      zero_dim = t->ndim() == 0 && device.type == DeviceType::CPU;
+      first = false;
+    } else if (!(t->device() == device) &&
+               !(t->ndim() == 0 && t->device().type == DeviceType::CPU)) {
+      std::string list;
+      size_t at = 0;
+      for (const Tensor* u : inputs) {
+        size_t end = std::min(names.find(' ', at), names.size());
+        std::string name = at < names.size() ? std::string(names.substr(at, end - at)) : "a tensor";
+        at = end + 1;
+        if (u->defined()) list += format("{}{} on {}", list.empty() ? "" : ", ", name, u->device());
+      }
+      fail<RuntimeError>(
+          "{}: all tensors must be on one device, got {}; move them with .to(device)", op, list);
+    }
+  }
+  return device;
+}
+
+void copy_elements(const Tensor& dst, const Tensor& src) {
+  if (dst.numel() == 0 || !dst->data) return;
+  Iteration it(dst.sizes());
+  it.add(dst);
+  it.add(src);
+  it.plan();
+  it.for_rows([&](char* const* at, int64_t n) {
+    const Operand &to = it.operands[0], &from = it.operands[1];
+    cast_strided(from.dtype, to.dtype, at[1], from.strides[0], at[0], to.strides[0], n);
+  });
+}
+
+Tensor pointwise(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
+  Call call(op);
+  choose(call, inputs, numbers);
+  Tensor result = fresh_result(call, inputs);
+  execute(call, result, inputs);
+  return result;
+}
+
+void pointwise_into(const PointwiseOp& op, const Tensor& self, Inputs inputs, Numbers numbers) {
+  Call call(op);
+  choose(call, inputs, numbers);
+  FL_CHECK(can_cast(call.result, self.dtype()), RuntimeError,
+           "{}_: the result is {} and does not fit in {}", op.name, call.result, self.dtype());
+  check_devices(op.name, inputs, op.arguments);
+  Ints sizes = broadcast_sizes(op.name, inputs);
+  FL_CHECK(IntList(sizes) == self.sizes(), RuntimeError,
+           "{}_: the result has shape {}, the written tensor has {}", op.name, sizes, self.sizes());
+  Untangled u(op.name, self, inputs);
+  execute_list(call, self, u);
+}
+
+void pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers numbers) {
+  Call call(op);
+  choose(call, inputs, numbers);
+  FL_CHECK(can_cast(call.result, out.dtype()), RuntimeError,
+           "{}: the result is {} and does not fit in out of {}", op.name, call.result, out.dtype());
+  Device device = check_devices(op.name, inputs, op.arguments);
+  FL_CHECK(out.device() == device, RuntimeError, "{}: out is on {}, the inputs on {}", op.name,
+           out.device(), device);
+  resize_out(op.name, out, broadcast_sizes(op.name, inputs));
+  Untangled u(op.name, out, inputs);
+  execute_list(call, out, u);
+  out->bump_version();
+}
+
+}  // namespace flambeau

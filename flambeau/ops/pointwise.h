@@ -1,0 +1,45 @@
+// The pointwise engine: broadcasting, promotion, casts, strides and overlap checks of every
+// elementwise op.
+#pragma once
+#include "flambeau/core/promote.h"
+#include "flambeau/kernels/kernel.h"
+#include "flambeau/kernels/table.h"
+
+namespace flambeau {
+
+enum class DTypeRule : uint8_t {
+  Promote,  // the common type
+  Float,    // the common type, integers become the default float
+  Bool,     // computed in the common type, gives bool
+  Same,     // the first tensor's type
+  Real,     // the common type, complex gives its real part's
+};
+
+struct PointwiseOp {
+  const char* name;
+  const char* arguments;  // names of the tensors, for errors
+  uint8_t inputs, params;
+  DTypeRule rule;
+  uint8_t ignored;    // bit i: tensor i takes no part in promotion
+  uint8_t promoting;  // bit i: number i does
+  const PointwiseTable* tables[kIsas];
+};
+
+using Inputs = std::initializer_list<const Tensor*>;
+using Numbers = std::initializer_list<Scalar>;
+
+FL_API Tensor pointwise(const PointwiseOp& op, Inputs inputs, Numbers numbers);
+// Writes into `self`, which may be among the inputs; its dtype must hold the result.
+FL_API void pointwise_into(const PointwiseOp& op, const Tensor& self, Inputs inputs,
+                           Numbers numbers);
+// Writes into the user's `out`: resized if its shape differs, cast if that loses no kind.
+FL_API void pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers numbers);
+
+// Sizes that `inputs` broadcast to; an error names the op and all shapes.
+FL_API Ints broadcast_sizes(std::string_view op, Inputs inputs);
+// All on one device (0-d cpu tensors go everywhere). Returns it.
+FL_API Device check_devices(std::string_view op, Inputs inputs, std::string_view names = {});
+// dst[...] = src[...], broadcast and cast; no tape.
+FL_API void copy_elements(const Tensor& dst, const Tensor& src);
+
+}  // namespace flambeau

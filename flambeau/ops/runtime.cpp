@@ -1,0 +1,110 @@
+// Making results, writing into existing tensors, views.
+#include "flambeau/ops/runtime.h"
+
+namespace flambeau {
+
+DType promoted_dtype(Inputs inputs) {
+  ResultType type;
+  for (const Tensor* t : inputs) {
+    if (t->defined()) type.add(*t);
+  }
+  return type.get();
+}
+
+Tensor dense(const Tensor& t) {
+  if (!t.defined() || t->contiguous()) return t;
+  Tensor copy = new_tensor(t.sizes(), t.dtype(), t.device());
+  copy_elements(copy, t);
+  return copy;
+}
+
+Tensor base_copy(const Tensor& base, IntList) {
+  Tensor copy = new_tensor(base.sizes(), base.dtype(), base.device());
+  copy_elements(copy, base);
+  return copy;
+}
+
+Tensor make_view(const Tensor& of, const Geometry& geometry) {
+  Tensor view = alias(of, geometry);
+  if (tls.inference) return view;
+  view->base = of->base ? of->base : of.impl();
+  view->base->incref();
+  view->history = view->base->history;
+  if (!tls.grad || (of->flags & kNoGradView)) view->flags |= kNoGradView;
+  return view;
+}
+
+Tensor make_view_as(const Tensor& of, DType dtype, const Geometry& geometry) {
+  Tensor view = make_view(of, {Ints(of.sizes()), Ints(of.strides()), of->offset()});
+  view->dtype = dtype;
+  copy_dims(view.impl(), geometry.sizes, geometry.strides);
+  view->refresh();
+  view->meta_offset = geometry.offset;
+  return view;
+}
+
+std::vector<Tensor> make_views(const Tensor& of, const std::vector<Geometry>& geometries) {
+  std::vector<Tensor> views;
+  views.reserve(geometries.size());
+  for (const Geometry& g : geometries) {
+    views.push_back(make_view(of, g));
+    if (of.requires_grad() && tls.grad) meta_of(views.back().impl()).view_of_multi = true;
+  }
+  return views;
+}
+
+void write_into(std::string_view op, const Tensor& self, const Tensor& value) {
+  FL_CHECK(can_cast(value.dtype(), self.dtype()), RuntimeError,
+           "{}: the result is {} and does not fit in {}", op, value.dtype(), self.dtype());
+  FL_CHECK(value.sizes() == self.sizes(), RuntimeError,
+           "{}: the result has shape {}, the written tensor has {}", op, value.sizes(),
+           self.sizes());
+  FL_CHECK(!has_internal_overlap(self), RuntimeError,
+           "{}: the written tensor is expanded, several of its elements share memory (sizes {}, "
+           "strides {}); clone it first",
+           op, self.sizes(), self.strides());
+  copy_elements(self, value);
+}
+
+void check_out(std::string_view op, Inputs inputs, Inputs outs) {
+  if (!tls.grad) return;
+  for (const Tensor* t : inputs) {
+    FL_CHECK(
+        !t->defined() || !t->requires_grad(), RuntimeError,
+        "{}: out= does not record a gradient, but an input requires one; use no_grad or drop out=",
+        op);
+  }
+  for (const Tensor* t : outs) {
+    FL_CHECK(
+        !t->requires_grad(), RuntimeError,
+        "{}: out= does not record a gradient, but out requires one; use no_grad or drop out=", op);
+  }
+}
+
+void resize_out(std::string_view, Tensor& out, IntList sizes) {
+  if (out.sizes() == sizes) return;
+  int64_t numel = numel_of(sizes);
+  size_t need = size_t(numel * itemsize(out.dtype()));
+  size_t start = size_t(out->offset() * itemsize(out.dtype()));
+  if (out->storage->bytes < start + need) resize_storage(*out->storage, start + need);
+  Ints strides = contiguous_strides(sizes);
+  copy_dims(out.impl(), sizes, strides);
+  out->data = out->storage->data ? out->storage->data + start : nullptr;
+  out->refresh();
+}
+
+void give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast) {
+  if (!cast) {
+    FL_CHECK(out.dtype() == value.dtype(), RuntimeError, "{}: out must be {}, got {}", op,
+             value.dtype(), out.dtype());
+  }
+  FL_CHECK(can_cast(value.dtype(), out.dtype()), RuntimeError,
+           "{}: the result is {} and does not fit in out of {}", op, value.dtype(), out.dtype());
+  FL_CHECK(out.device() == value.device(), RuntimeError, "{}: out is on {}, the inputs on {}", op,
+           out.device(), value.device());
+  resize_out(op, out, value.sizes());
+  write_into(op, out, value);
+  out->bump_version();
+}
+
+}  // namespace flambeau

@@ -1,0 +1,45 @@
+// The stack of levels and the recorder that counts ops.
+#include "flambeau/ops/slow.h"
+
+namespace flambeau {
+
+LevelScope::LevelScope(Level& level) : level_(level) {
+  level.outer = tls.levels;
+  tls.levels = &level;
+  tls.mode |= kModeLevels;
+}
+
+LevelScope::~LevelScope() {
+  tls.levels = level_.outer;
+  if (!tls.levels) tls.mode &= uint8_t(~kModeLevels);
+}
+
+bool OpCounter::handle(const OpInfo& op, const Value*, Returns&) {
+  ops_.push_back(&op);
+  return false;
+}
+
+const OpSet* find_op(std::string_view name) {
+  auto all = all_ops();  // sorted by name
+  auto at = std::lower_bound(all.begin(), all.end(), name, [](const OpSet* s, std::string_view n) {
+    return std::string_view(s->name) < n;
+  });
+  return at != all.end() && std::string_view((*at)->name) == name ? *at : nullptr;
+}
+
+namespace detail {
+
+bool ask_levels(const OpInfo& op, const Value* arguments, Returns& results) {
+  Level* all = tls.levels;
+  for (Level* level = all; level; level = level->outer) {
+    if (tls.depth && !level->sees_inner) continue;
+    Restore<Level*> outer(tls.levels,
+                          level->outer);  // what a level calls itself goes to the levels outside it
+    if (level->handle(op, arguments, results)) return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
+}  // namespace flambeau

@@ -1,0 +1,137 @@
+// Saved values: versions, hand-over of dying outputs, and who changed what in place.
+#include "flambeau/tape/node.h"
+
+namespace flambeau {
+
+constinit LocationHooks location_hooks;
+constinit SavedHooks saved_hooks;
+
+std::string described(const Location& where) {
+  if (!where.code || !location_hooks.describe) return "";
+  std::string line = location_hooks.describe(where);
+  return line.empty() ? line : " at " + line;
+}
+
+namespace {
+
+// The last in-place writer of a memory that some node has saved.
+struct Writer {
+  std::string op;
+  Location where;
+};
+
+void drop_writer(void* writer) {
+  auto* w = static_cast<Writer*>(writer);
+  if (w->where.code && location_hooks.drop) location_hooks.drop(w->where);
+  delete w;
+}
+
+[[noreturn, gnu::cold]] void changed(const Node* node, const char* name, const Tensor& t,
+                                     uint32_t version) {
+  std::string by;
+  if (auto* w = static_cast<Writer*>(t->counter->writer)) by = " by " + w->op + described(w->where);
+  fail<RuntimeError>(
+      "{}: `{}` of shape {}, which the op{} saved for its backward, was changed in place "
+      "afterwards{} (version {}, was {}); "
+      "use an out-of-place op there, or clone() before it",
+      node->type->op, name, t.sizes(), described(node->where), by, t->version(), version);
+}
+
+[[noreturn, gnu::cold]] void released(const Node* node) {
+  fail<RuntimeError>(
+      "backward: the graph of {}{} was freed by an earlier backward{}; pass retain_graph=True "
+      "there if both are meant, or "
+      "compute the shared part again",
+      node->type->op, described(node->where), described(node->freed_by));
+}
+
+}  // namespace
+
+void note_writer(std::string_view op, const Tensor& self) {
+  Storage* counter = self->counter;
+  if (!counter->watched) return;
+  core_hooks.drop_writer = drop_writer;
+  if (counter->writer) drop_writer(counter->writer);
+  auto* w = new Writer{std::string(op), {}};
+  if (location_hooks.locate) location_hooks.locate(w->where);
+  counter->writer = w;
+}
+
+void Saved::set(const Tensor& t) {
+  if (!t.defined()) return;
+  if (FL_UNLIKELY(saved_hooks.pack != nullptr)) {
+    packed_ = saved_hooks.pack(t);
+    if (packed_) return;
+  }
+  t_ = t;
+  version_ = t->version();
+  t->counter->watched = true;
+}
+
+Tensor Saved::get(const Node* node, const char* name) const {
+  if (FL_UNLIKELY(node->released)) released(node);
+  if (FL_UNLIKELY(packed_ != nullptr)) return saved_hooks.unpack(packed_);
+  if (t_.defined() && FL_UNLIKELY(t_->version() != version_)) changed(node, name, t_, version_);
+  return t_;
+}
+
+void Saved::clear() {
+  t_ = Tensor();
+  if (packed_) saved_hooks.drop(std::exchange(packed_, nullptr));
+}
+
+void SavedResult::set(const Tensor& result) {
+  raw_ = result.impl();
+  version_ = result->version();
+  output_nr_ = result->output_nr;
+  result->counter->watched = true;
+}
+
+Tensor SavedResult::get(Node* node, const char* name) const {
+  if (FL_UNLIKELY(node->released)) released(node);
+  if (raw_) {
+    Tensor t = Tensor::borrow(raw_);
+    if (FL_UNLIKELY(t->version() != version_)) changed(node, name, t, version_);
+    return t;
+  }
+  if (FL_UNLIKELY(owned_->version() != version_)) changed(node, name, owned_, version_);
+  if (!tls.grad) return owned_;
+  Tensor t = alias(owned_);  // the history again, for a graph of the backward itself
+  node->incref();
+  t->grad_fn = node;
+  t->output_nr = output_nr_;
+  t->flags |= kRequiresGrad;
+  return t;
+}
+
+void SavedResult::clear() {
+  raw_ = nullptr;
+  owned_ = Tensor();
+}
+
+void keep_results(Node* node, std::initializer_list<SavedResult*> slots) {
+  int i = 0;
+  for (SavedResult* slot : slots) node->results[i++] = slot;
+}
+
+void leave_node(TensorImpl* impl) {
+  Node* node = impl->grad_fn;
+  if (FL_UNLIKELY(node->hooks != nullptr)) {
+    std::erase_if(node->hooks->retained, [&](auto& r) { return r.first == impl; });
+  }
+  for (SavedResult* slot : node->results) {
+    if (!slot || slot->raw_ != impl) continue;
+    slot->raw_ = nullptr;
+    if (node->refs.load(std::memory_order_acquire) == 1 || node->released) continue;
+    impl->refs.fetch_add(
+        1, std::memory_order_relaxed);  // may be dying: the handle must not free it again
+    Tensor handle(impl);
+    slot->owned_ = alias(handle);
+    handle.release();
+    impl->refs.fetch_sub(1, std::memory_order_relaxed);
+  }
+  impl->grad_fn = nullptr;
+  node->decref();
+}
+
+}  // namespace flambeau

@@ -1,0 +1,1 @@
+"""The bodies behind flambeau.nn.functional."""
