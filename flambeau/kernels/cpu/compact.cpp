@@ -1,5 +1,6 @@
 // Compaction: nonzero, masked_select, masked_scatter. Two passes over fixed blocks; the second
 // knows where each block's results start, so blocks are independent.
+#include "flambeau/kernels/cpu/elements.h"
 #include "flambeau/kernels/cpu/index.h"
 #include "flambeau/kernels/cpu/items.h"
 
@@ -15,7 +16,7 @@ bool truth(T x) {
 template <class E>
 bool is_nonzero(typename E::Storage x) {
   if constexpr (E::is_half) {
-    return uint16_t(x << 1) != 0;
+    return uint16_t(x.bits << 1) != 0;
   } else if constexpr (E::is_complex) {
     return truth(x.re) || truth(x.im);
   } else {

@@ -2,6 +2,7 @@
 // index_fill, take, put).
 #include "flambeau/kernels/cpu/index.h"
 
+#include "flambeau/kernels/cpu/elements.h"
 #include "flambeau/kernels/cpu/items.h"
 
 namespace flambeau::FL_ISA {

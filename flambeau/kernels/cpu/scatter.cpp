@@ -2,6 +2,7 @@
 // threads share.
 #include "flambeau/kernels/cpu/scatter.h"
 
+#include "flambeau/kernels/cpu/elements.h"
 #include "flambeau/kernels/cpu/items.h"
 
 namespace flambeau::FL_ISA {
@@ -186,7 +187,7 @@ W divide(W x, int64_t count) {
   } else if constexpr (std::is_floating_point_v<W>) {
     return x / W(count);
   } else {
-    return {x.re / decltype(x.re)(count), x.im / decltype(x.im)(count)};
+    return {x.re / typename W::Real(count), x.im / typename W::Real(count)};
   }
 }
 
