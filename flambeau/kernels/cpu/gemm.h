@@ -10,12 +10,12 @@ namespace flambeau {
 struct GemmArgs {
   DType dtype;
   int64_t m, n, k;
-  const void* a;
-  int64_t a_row, a_col;
-  const void* b;
-  int64_t b_row, b_col;
-  void* c;
-  int64_t c_row;
+  const void* a = nullptr;
+  int64_t a_row = 0, a_col = 1;
+  const void* b = nullptr;
+  int64_t b_row = 0, b_col = 1;
+  void* c = nullptr;
+  int64_t c_row = 0;
   double alpha = 1, beta = 0;
   const void* bias = nullptr;  // one value per column of c, of type dtype
   int activation = 0;          // 0 none, 1 relu

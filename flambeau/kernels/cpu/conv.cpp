@@ -1,0 +1,280 @@
+// Convolution of floating types, forward and to the input: the same register tile as the matrix
+// product, reading the input through a table of tap offsets instead of a matrix of copied patches.
+#include "flambeau/kernels/cpu/conv.h"
+
+#include "flambeau/core/threadpool.h"
+#include "flambeau/kernels/cpu/conv_image.h"
+#include "flambeau/kernels/cpu/gemm.h"
+#include "flambeau/kernels/cpu/gemm_product.h"
+#include "flambeau/kernels/cpu/scratch.h"
+
+namespace flambeau::FL_ISA {
+namespace {
+
+using namespace tile;
+
+template <class T>
+inline constexpr int64_t kTapDepth = 1600 / int64_t(sizeof(T));
+
+// What one convolution (or one phase of an input's gradient) maps from and to.
+template <class S>
+struct Task {
+  Plan plan;
+  int64_t batch, groups;
+  const S* x;
+  ImageStrides x_strides;
+  S* y;
+  ImageStrides y_strides;
+  const S* bias;
+};
+
+// Weights as panels of rows; element (row, channel, tap) is w[row * row_step + channel *
+// channel_step + tap_at].
+template <class S>
+struct WeightView {
+  const S* w;
+  int64_t group_step, row_step, channel_step;
+  bool dense;  // (channel, tap) run without gaps
+};
+
+template <class T>
+struct Packed {
+  T* data;
+  int64_t height, panels;  // rows of a panel
+  int64_t panel_size, group_size;
+};
+
+int64_t tap_place(const ConvArgs& g, const Plan& plan, int64_t t) {
+  const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
+  const int64_t k = t % w.taps, j = t / w.taps % h.taps, i = t / (w.taps * h.taps);
+  return (d.tap[i] * g.kernel[1] + h.tap[j]) * g.kernel[2] + w.tap[k];
+}
+
+template <class S, class T>
+void pack_rows_scattered(const ConvArgs& g, const Plan& plan, const WeightView<S>& view, const S* w,
+                         int64_t rows, T* out) {
+  for (int64_t t = 0; t < plan.taps; t++) {
+    const S* from = w + tap_place(g, plan, t);
+    for (int64_t c = 0; c < plan.channels; c++) {
+      T* to = out + (c * plan.taps + t) * kRows;
+      for (int64_t r = 0; r < rows; r++)
+        to[r] = widen_one(from[r * view.row_step + c * view.channel_step]);
+    }
+  }
+}
+
+template <class S, class T>
+Packed<T> pack_weights(const ConvArgs& g, const Plan& plan, const WeightView<S>& view) {
+  Packed<T> packed;
+  packed.panels = ceil_div(plan.rows, kRows);
+  packed.height = ceil_div(plan.rows, packed.panels);
+  packed.panels = ceil_div(plan.rows, packed.height);
+  const int64_t k = plan.channels * plan.taps;
+  packed.panel_size = kRows * k;
+  packed.group_size = packed.panels * packed.panel_size;
+  packed.data = static_cast<T*>(
+      scratch(Scratch::ConvWeight, sizeof(T) * size_t(g.groups * packed.group_size)));
+  parallel_for(g.groups * packed.panels, most(1, 16384 / most(1, packed.panel_size)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t item = begin; item < end; item++) {
+                   const int64_t group = item / packed.panels,
+                                 row = item % packed.panels * packed.height;
+                   const S* w = view.w + group * view.group_step + row * view.row_step;
+                   const int64_t rows = least(packed.height, plan.rows - row);
+                   T* out = packed.data + item * packed.panel_size;
+                   if (view.dense) {
+                     pack_panel<kRows>(w, view.row_step, 1, rows, k, out);
+                   } else {
+                     pack_rows_scattered(g, plan, view, w, rows, out);
+                   }
+                 }
+               });
+  return packed;
+}
+
+// Sums rows x segments of one image and group into c.
+template <class T>
+void run_tiles(const Plan& plan, const Packed<T>& packed, const T* weights, const T* lattice, T* c,
+               const T* bias) {
+  const auto& tiles = kTiles<T, A::Packed, B::Offset>;
+  const bool wide = packed.height <= kWideRows;
+  const int64_t vectors = wide ? kWideVectors : kVectors, strips = ceil_div(plan.segments, vectors);
+  for (int64_t c0 = 0; c0 < plan.channels; c0 += plan.chunk) {
+    const int64_t channels = least(plan.chunk, plan.channels - c0);
+    const bool last = c0 + channels == plan.channels;
+    const int64_t work = packed.height * vectors * kLanes<T> * channels * plan.taps;
+    parallel_for(packed.panels * strips, grain_of(work), [&](int64_t begin, int64_t end) {
+      Tile<T> t;
+      t.k = channels * plan.taps;
+      t.b = lattice + c0 * plan.plane;
+      t.b_offset = plan.offsets;
+      t.c_row = plan.out_plane;
+      for (int64_t item = begin; item < end; item++) {
+        const int64_t panel = item / strips, row = panel * packed.height;
+        const int64_t first = item % strips * vectors,
+                      count = least(vectors, plan.segments - first);
+        for (int64_t s = 0; s < vectors; s++) {
+          const int64_t from = first + least(s, count - 1);
+          t.vector_b[s] = plan.segment_in[from];
+          t.vector_c[s] = plan.segment_out[from];
+          t.vector_lanes[s] = s < count ? plan.segment_lanes[from] : 0;
+        }
+        t.a = weights + panel * packed.panel_size + c0 * plan.taps * kRows;
+        t.c = c + row * plan.out_plane;
+        t.end = {1, T(c0 > 0), nullptr, bias && last ? bias + row : nullptr};
+        t.end.settle();
+        const int64_t rows = least(packed.height, plan.rows - row);
+        (count == 1 ? tiles.narrow : count <= 2 ? tiles.full : tiles.wide)[rows - 1](t);
+      }
+    });
+  }
+}
+
+template <class S, class T>
+void run_image(const Task<S>& task, const Packed<T>& packed, const T* bias, int64_t image,
+               int64_t group, bool copy_free) {
+  const Plan& plan = task.plan;
+  const S* x =
+      task.x + image * task.x_strides.image + group * plan.channels * task.x_strides.channel;
+  S* y = task.y + image * task.y_strides.image + group * plan.rows * task.y_strides.channel;
+  // Vectors read past their last lane, which the last image of x may not allow.
+  const bool in_place = copy_free && (image + 1 < task.batch || group + 1 < task.groups);
+  const T* lattice =
+      in_place ? reinterpret_cast<const T*>(x) : lattice_copy<T>(plan, x, task.x_strides, nullptr);
+  const T* weights = packed.data + group * packed.group_size;
+  const T* row_bias = bias ? bias + group * plan.rows : nullptr;
+  bool straight = sizeof(S) == sizeof(T) && !plan.flat && task.y_strides.axis[2] == 1 &&
+                  task.y_strides.channel == plan.out_plane;
+  for (const Axis& a : plan.axis) straight = straight && a.out_step == 1;
+  if (straight) return run_tiles(plan, packed, weights, lattice, reinterpret_cast<T*>(y), row_bias);
+  T* sums =
+      static_cast<T*>(scratch(Scratch::ConvOutput, sizeof(T) * size_t(plan.rows * plan.out_plane)));
+  run_tiles(plan, packed, weights, lattice, sums, row_bias);
+  const int64_t together = task.y_strides.channel == 1 ? 2 * kLanes<T> : 1;
+  parallel_for(ceil_div(plan.rows, together), most(1, 32768 / most(1, plan.out_plane * together)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin * together; r < least(plan.rows, end * together);
+                      r += together) {
+                   place_output(plan, sums, y, task.y_strides, r, least(plan.rows, r + together));
+                 }
+               });
+}
+
+template <class S, class T>
+void run_task(const Task<S>& task, const Packed<T>& packed, const T* bias) {
+  const int64_t units = task.batch * task.groups;
+  const int64_t work =
+      task.plan.rows * task.plan.out_plane * task.plan.channels * most(1, task.plan.taps);
+  const bool copy_free = lattice_is_image<S, T>(task.plan, task.x_strides);
+  // Many images: each is one thread's. Few: the threads share the planes and tiles of each.
+  const int64_t grain = units < 8 ? units : grain_of(work);
+  parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; unit++) {
+      run_image<S, T>(task, packed, bias, unit / task.groups, unit % task.groups, copy_free);
+    }
+  });
+}
+
+template <class S, class T>
+const T* widened_bias(const ConvArgs& g) {
+  if (!g.bias) return nullptr;
+  if constexpr (sizeof(S) == sizeof(T)) return static_cast<const T*>(g.bias);
+  T* wide = static_cast<T*>(scratch(Scratch::Columns, sizeof(T) * size_t(g.c_out)));
+  widen_run(static_cast<const S*>(g.bias), 1, g.c_out, wide);
+  return wide;
+}
+
+template <class S>
+void forward(const ConvArgs& g) {
+  using T = ComputeOf<S>;
+  Task<S> task{};
+  TableRoom room = table_room(g, g.out, g.c_in / g.groups, kLanes<T>);
+  for (int d = 0; d < 3; d++) task.plan.axis[d] = forward_axis(g, d, room);
+  task.plan.channels = g.c_in / g.groups, task.plan.rows = g.c_out / g.groups;
+  finish_plan(task.plan, kLanes<T>, kTapDepth<T>, room);
+  task.batch = g.batch, task.groups = g.groups;
+  task.x = static_cast<const S*>(g.x),
+  task.x_strides = image_strides(g.channels_last, g.c_in, g.in);
+  task.y = static_cast<S*>(g.y), task.y_strides = image_strides(g.channels_last, g.c_out, g.out);
+  const int64_t k = task.plan.channels * task.plan.taps;
+  const Packed<T> packed = pack_weights<S, T>(
+      g, task.plan, {static_cast<const S*>(g.w), task.plan.rows * k, k, task.plan.taps, true});
+  run_task<S, T>(task, packed, widened_bias<S, T>(g));
+}
+
+// Positions of gx that share their remainders by the strides share their taps: one task each.
+template <class S>
+void backward_input_phase(const ConvArgs& g, const int64_t (&first)[3]) {
+  using T = ComputeOf<S>;
+  Task<S> task{};
+  TableRoom room = table_room(g, g.in, g.c_out / g.groups, kLanes<T>);
+  for (int d = 0; d < 3; d++) {
+    task.plan.axis[d] = backward_axis(g, d, first[d], room);
+    if (task.plan.axis[d].outs == 0) return;
+  }
+  task.plan.channels = g.c_out / g.groups, task.plan.rows = g.c_in / g.groups;
+  finish_plan(task.plan, kLanes<T>, kTapDepth<T>, room);
+  task.batch = g.batch, task.groups = g.groups;
+  task.x = static_cast<const S*>(g.gy),
+  task.x_strides = image_strides(g.channels_last, g.c_out, g.out);
+  task.y = static_cast<S*>(g.gx), task.y_strides = image_strides(g.channels_last, g.c_in, g.in);
+  const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
+  const int64_t channel_step = task.plan.rows * taps;
+  const Packed<T> packed = pack_weights<S, T>(
+      g, task.plan,
+      {static_cast<const S*>(g.w), task.plan.channels * channel_step, taps, channel_step, false});
+  run_task<S, T>(task, packed, static_cast<const T*>(nullptr));
+}
+
+template <class S>
+void backward_input(const ConvArgs& g) {
+  for (int64_t d = 0; d < g.stride[0]; d++) {
+    for (int64_t h = 0; h < g.stride[1]; h++) {
+      for (int64_t w = 0; w < g.stride[2]; w++) backward_input_phase<S>(g, {d, h, w});
+    }
+  }
+}
+
+}  // namespace
+
+void conv_forward(const ConvArgs& g) {
+  if (g.batch * g.c_out * volume(g.out) == 0) return;
+  if (is_product(g)) {
+    return gemm({g.dtype, g.batch * volume(g.in), g.c_out, g.c_in, g.x, g.c_in, 1, g.w, 1, g.c_in,
+                 g.y, g.c_out, 1, 0, g.bias});
+  }
+  switch (g.dtype) {
+    case DType::Float32:
+      return forward<float>(g);
+    case DType::Float64:
+      return forward<double>(g);
+    case DType::Float16:
+      return forward<Half>(g);
+    case DType::BFloat16:
+      return forward<BFloat16>(g);
+    default:
+      return conv_forward_plain(g);
+  }
+}
+
+void conv_backward_input(const ConvArgs& g) {
+  if (g.batch * g.c_in * volume(g.in) == 0) return;
+  if (is_product(g)) {
+    return gemm({g.dtype, g.batch * volume(g.in), g.c_in, g.c_out, g.gy, g.c_out, 1, g.w, g.c_in, 1,
+                 g.gx, g.c_in});
+  }
+  switch (g.dtype) {
+    case DType::Float32:
+      return backward_input<float>(g);
+    case DType::Float64:
+      return backward_input<double>(g);
+    case DType::Float16:
+      return backward_input<Half>(g);
+    case DType::BFloat16:
+      return backward_input<BFloat16>(g);
+    default:
+      return conv_backward_input_plain(g);
+  }
+}
+
+}  // namespace flambeau::FL_ISA

@@ -1,0 +1,88 @@
+// How a convolution is laid out for the register tile: the input is copied, with its padding, onto
+// a lattice where every tap of the kernel is a fixed distance from the output, whatever the stride
+// and dilation.
+#pragma once
+#include "flambeau/kernels/cpu/conv.h"
+#include "flambeau/kernels/cpu/tile_kernel.h"
+
+namespace flambeau::FL_ISA {
+
+// One spatial dim. Output o reads, for tap t, lattice point o + shift[t] of phase[t]; point i of
+// phase f is source[i * step + f], or zero outside. With stride 2 the even and the odd columns are
+// so two images of stride 1.
+struct Axis {
+  int64_t source, step;
+  int64_t low, extent;  // the lattice points that some output reads: [low, low + extent)
+  int64_t outs;         // outputs, which go to places out_first + o * out_step
+  int64_t out_first, out_step;
+  int64_t taps;
+  int64_t *tap, *phase, *shift;
+
+  int64_t points() const { return extent * step; }
+};
+
+struct Plan {
+  Axis axis[3];
+  int64_t channels, rows;  // of input and output, per group
+  int64_t taps;
+  int64_t plane;     // lattice elements of one channel
+  int64_t chunk;     // channels summed in one run of the tile; partial sums go through memory
+  int64_t* offsets;  // where the lattice row of each (channel of the chunk, tap) begins
+  int64_t segments;  // vectors that cover the output of one channel
+  int64_t *segment_in, *segment_out, *segment_lanes;
+  bool flat;  // rows of output follow each other at the lattice's pitch, gaps included
+  int64_t out_depth, out_height;  // strides of one channel of the computed output
+  int64_t out_plane;
+};
+
+inline int64_t floor_div(int64_t a, int64_t b) { return (a - ((a % b) + b) % b) / b; }
+
+struct TableRoom {
+  int64_t* next;
+  int64_t* take(int64_t count) {
+    int64_t* p = next;
+    next += count;
+    return p;
+  }
+};
+
+void bound_lattice(Axis& a);
+// The axis of the forward pass, and that of the input's gradient at positions first, first + stride
+// ...
+Axis forward_axis(const ConvArgs& g, int dim, TableRoom& room);
+Axis backward_axis(const ConvArgs& g, int dim, int64_t first, TableRoom& room);
+
+// Words of table that a plan may take. lanes: elements of a vector.
+int64_t table_words(const ConvArgs& g, const int64_t (&outs)[3], int64_t channels, int lanes);
+// Fills in everything but the axes, channels and rows.
+void finish_plan(Plan& plan, int lanes, int64_t depth, TableRoom& room);
+
+// Strides of an image in memory, in elements.
+struct ImageStrides {
+  int64_t image, channel, axis[3];
+};
+inline ImageStrides image_strides(bool channels_last, int64_t channels, const int64_t (&size)[3]) {
+  const int64_t plane = size[0] * size[1] * size[2];
+  const int64_t inner = channels_last ? channels : 1;
+  return {channels * plane,
+          channels_last ? 1 : plane,
+          {size[1] * size[2] * inner, size[2] * inner, inner}};
+}
+
+inline int64_t volume(const int64_t (&size)[3]) { return size[0] * size[1] * size[2]; }
+
+// A 1x1 kernel over channels that lie innermost is a plain matrix product.
+inline bool is_product(const ConvArgs& g) {
+  if (!g.channels_last || g.groups != 1) return false;
+  for (int d = 0; d < 3; d++) {
+    if (g.kernel[d] != 1 || g.stride[d] != 1 || g.pad[d] != 0) return false;
+  }
+  return true;
+}
+
+// Types without a register tile: conv_plain.cpp.
+void conv_forward_plain(const ConvArgs& g);
+void conv_backward_input_plain(const ConvArgs& g);
+void conv_backward_weight_plain(const ConvArgs& g);
+
+}  // namespace flambeau::FL_ISA
