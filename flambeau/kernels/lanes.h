@@ -7,6 +7,10 @@
 
 namespace flambeau::FL_ISA {
 
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 template <class T>
 inline constexpr bool kIsCplx = false;
 template <class T>

@@ -18,10 +18,6 @@ constexpr int64_t kRowBlock = 512;  // rows that one register state may gather
 constexpr int64_t kPieceTotals = 1 << 17;  // bytes of totals on the stack while a length is split
 constexpr int64_t kStage = 4096;           // elements of a staged block
 
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Copies n strided elements to where and how the loops read them.
 using StageFn = void (*)(const void* x, int64_t x_stride, void* to, int64_t to_stride, int64_t n);
 
