@@ -72,5 +72,7 @@ struct Cplx {
 
 inline bool any(bool m) { return m; }
 inline bool all(bool m) { return m; }
+template <class T>
+requires std::is_arithmetic_v<T> T select(bool m, T a, T b) { return m ? a : b; }
 
 }  // namespace flambeau::FL_ISA

@@ -1,7 +1,7 @@
 // The names that formulas of the op table use, on SIMD registers and complex values. A literal
 // stands for all lanes.
 #pragma once
-#include "flambeau/kernels/math.h"
+#include "flambeau/kernels/pointwise.h"
 
 namespace flambeau::FL_ISA {
 

@@ -27,18 +27,18 @@ Vec<T> polynomial(Vec<T> x, double c0, C... more) {
 
 // A value as an unevaluated sum of two: twice the precision (T. J. Dekker 1971).
 template <class T>
-struct Sum {
+struct Doubled {
   Vec<T> high, low;
 };
 // Exact a + b where |a| >= |b| or a is zero.
 template <class T>
-Sum<T> sum_ordered(Vec<T> a, Vec<T> b) {
+Doubled<T> sum_ordered(Vec<T> a, Vec<T> b) {
   Vec<T> s = a + b;
   return {s, b - (s - a)};
 }
 // Exact a + b (D. E. Knuth).
 template <class T>
-Sum<T> sum_exact(Vec<T> a, Vec<T> b) {
+Doubled<T> sum_exact(Vec<T> a, Vec<T> b) {
   Vec<T> s = a + b, t = s - a;
   return {s, (a - (s - t)) + (b - t)};
 }
@@ -52,7 +52,7 @@ Vec<T> upper_half(Vec<T> x) {
 }
 // Exact a * b.
 template <class T>
-Sum<T> product_exact(Vec<T> a, Vec<T> b) {
+Doubled<T> product_exact(Vec<T> a, Vec<T> b) {
   Vec<T> p = a * b;
   if constexpr (kFused) {
     return {p, fma(a, b, -p)};
@@ -96,6 +96,34 @@ Vec<T> scale(Vec<T> x, Vec<T> n) {
 #else
   Vec<T> half = floor(n * 0.5);
   return x * power_of_two(half) * power_of_two(n - half);
+#endif
+}
+
+// 1 / x to 28 bits at least, for x far from the ends of the exponent range; rounded like a division
+// for floats. Where the processor estimates 14 bits, one step of Newton's method is a fraction of a
+// division.
+template <class T>
+Vec<T> reciprocal_near(Vec<T> x) {
+#if defined(__AVX512F__)
+  Vec<T> y;
+  if constexpr (kIsSingle<T>)
+    y = Raw<T>(_mm512_rcp14_ps(x.v));
+  else
+    y = Raw<T>(_mm512_rcp14_pd(x.v));
+  return fma(y, fma(-x, y, Vec<T>(1)), y);
+#else
+  return 1 / x;
+#endif
+}
+
+// The square root to 27 bits; negative numbers have none (NaN).
+inline Vec<double> sqrt_near(Vec<double> x) {
+#if defined(__AVX512F__)
+  Vec<double> y = Raw<double>(_mm512_rsqrt14_pd(x.v)), half = 0.5 * x * y;
+  y = fma(half, fma(-y, half, Vec<double>(0.5)), half) * 2;
+  return select(x == 0, x, y);
+#else
+  return sqrt(x);
 #endif
 }
 

@@ -57,16 +57,10 @@ Cplx<T> log10(Cplx<T> x) {
   return log(x) * 0x1.bcb7b1526e50ep-2;
 }
 
-// 0 to a power is 0 where the power's real part is positive, 1 for the power 0; otherwise C's exp(y
-// log x).
 inline Cplx<float> pow(Cplx<float> x, Cplx<float> y) {
-  if (y == 0) return 1;
-  if (x == 0 && y.re > 0) return 0;
   return from_c(__builtin_cpowf(to_c(x), to_c(y)));
 }
 inline Cplx<double> pow(Cplx<double> x, Cplx<double> y) {
-  if (y == 0) return 1;
-  if (x == 0 && y.re > 0) return 0;
   return from_c(__builtin_cpow(to_c(x), to_c(y)));
 }
 template <class T, class S>

@@ -72,8 +72,8 @@ requires kIsFloat<T> Vec<T> expm1(Vec<T> x) {
   Vec<T> bounded = kIsSingle<T> ? clamp_exponent(x, -18, 89) : clamp_exponent(x, -40, 710);
   ExpParts<T> parts = reduce_exp(bounded);
   Vec<T> r = parts.r, half_power = power_of_two(parts.n - 1);
-  Sum<T> whole = sum_exact(half_power, Vec<T>(-0.5));
-  Sum<T> s = sum_ordered(whole.high, half_power * r);
+  Doubled<T> whole = sum_exact(half_power, Vec<T>(-0.5));
+  Doubled<T> s = sum_ordered(whole.high, half_power * r);
   Vec<T> rest = fma(r * r, exp_series(r), parts.residue);
   Vec<T> y = 2 * (s.high + (s.low + fma(half_power, rest, whole.low)));
   return select(abs(x) < Vec<T>(kIsSingle<T> ? 0x1p-25 : 0x1p-54), x, y);
@@ -96,7 +96,7 @@ inline Vec<float> tanh(Vec<float> x) {
   ExpParts<float> parts = reduce_exp(2 * select(a > 10, 10, a));
   Vec<float> power = power_of_two(parts.n);
   Vec<float> divisor = fma(power, expm1_short(parts.r), power + 1);
-  return copysign(select(a < 0.875, small, 1 - 2 / divisor), x);
+  return copysign(select(a < 0.875, small, 1 - 2 * reciprocal_near(divisor)), x);
 }
 inline Vec<double> tanh(Vec<double> x) {
   Vec<double> a = abs(x), t = expm1(2 * select(a > 20, 20, a));
@@ -115,11 +115,4 @@ inline Vec<double> cosh(Vec<double> x) {
   if (FL_UNLIKELY(any(a > 708))) return map_lanes([](double v) { return __builtin_cosh(v); }, x);
   return t + 0.25 / t;
 }
-inline Vec<float> sinh(Vec<float> x) {
-  return through_double([](Vec<double> v) { return sinh(v); }, x);
-}
-inline Vec<float> cosh(Vec<float> x) {
-  return through_double([](Vec<double> v) { return cosh(v); }, x);
-}
-
 }  // namespace flambeau::FL_ISA

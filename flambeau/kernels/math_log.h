@@ -10,28 +10,40 @@ struct LogParts {
   Vec<T> k, f, rest;
 };
 
-// 1 + f lies in [2/3, 4/3) for floats and [sqrt(1/2), sqrt(2)) for doubles: each where its series
-// is shortest.
+// 1 + f lies in [top / 2, top).
 template <class T>
-LogParts<T> split_log(Vec<T> x) {
+LogParts<T> split_log(Vec<T> x, double top) {
+#if defined(__AVX512F__)
+  Vec<T> m, k;
+  if constexpr (kIsSingle<T>) {
+    m = Raw<T>(_mm512_getmant_ps(x.v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src));
+    k = Raw<T>(_mm512_getexp_ps(x.v));
+  } else {
+    m = Raw<T>(_mm512_getmant_pd(x.v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src));
+    k = Raw<T>(_mm512_getexp_pd(x.v));
+  }
+  auto high = m >= Vec<T>(top);
+  return {select(high, k + 1, k), select(high, m * 0.5, m) - 1, Vec<T>(0)};
+#else
   constexpr int mantissa = kMantissaBits<T>;
-  constexpr double smallest = kIsSingle<T> ? 0x1p-126 : 0x1p-1022, lift = kIsSingle<T> ? 23 : 52;
+  constexpr double smallest = kIsSingle<T> ? 0x1p-126 : 0x1p-1022;
   auto subnormal = x < Vec<T>(smallest);
   x = select(subnormal, x * (kIsSingle<T> ? 0x1p23 : 0x1p52), x);
-  IntVec<T> origin = bits(Vec<T>(kIsSingle<T> ? 2.0 / 3 : 0x1.6a09e667f3bcdp-1));
   IntVec<T> bias = bits(Vec<T>(1));
-  IntVec<T> shifted = bits(x) - origin + bias;
+  IntVec<T> shifted = bits(x) - bits(Vec<T>(top * 0.5)) + bias;
   IntVec<T> exponent = shift_right_logical<mantissa>(shifted);
   // The exponent becomes a number as the low bits of 2^mantissa.
   constexpr double rounder = kIsSingle<T> ? 0x1p23 : 0x1p52;
   Vec<T> k = from_bits(exponent | bits(Vec<T>(rounder))) - (rounder + kExponentBias<T>);
   Vec<T> m = from_bits(bits(x) - (shift_left<mantissa>(exponent) - bias));
-  return {select(subnormal, k - lift, k), m - 1, Vec<T>(0)};
+  return {select(subnormal, k - mantissa, k), m - 1, Vec<T>(0)};
+#endif
 }
 
+// The interval around 1 is where the series in use is shortest.
 template <class T>
 LogParts<T> reduce_log(Vec<T> x) {
-  LogParts<T> parts = split_log(x);
+  LogParts<T> parts = split_log(x, kIsSingle<T> ? 4.0 / 3 : 0x1.6a09e667f3bcdp+0);
   Vec<T> f = parts.f;
   if constexpr (kIsSingle<T>) {
     Vec<T> p = polynomial(f, 0.33333216, -0.249997979, 0.200104054, -0.166804798, 0.140058789,
@@ -54,15 +66,26 @@ template <class T>
 Vec<T> join_log(const LogParts<T>& parts, Vec<T> more) {
   constexpr double high = kIsSingle<T> ? 0x1.62e4p-1 : 0x1.62e42fefp-1;
   constexpr double low = kIsSingle<T> ? 0x1.7f7d1cf79abcap-20 : 0x1.473de6af278edp-34;
-  Sum<T> s = sum_ordered(parts.k * high, parts.f);
+  Doubled<T> s = sum_ordered(parts.k * high, parts.f);
   return s.high + (s.low + (fma(parts.k, Vec<T>(low), parts.rest) + more));
 }
 
-// -inf at 0, NaN below, and infinity and NaN themselves.
+// y, but -inf where x is 0, NaN where x is below, and x itself where it is infinite or NaN.
 template <class T>
 Vec<T> with_log_limits(Vec<T> x, Vec<T> y) {
+#if defined(__AVX512F__)
+  // One digit per class of x, the last for quiet NaN: 0 keeps y, 2 is x's NaN, 3 NaN, 4 and 5 the
+  // infinities.
+  constexpr int answers = 0x03530422;
+  if constexpr (kIsSingle<T>) {
+    return Raw<T>(_mm512_fixupimm_ps(y.v, x.v, _mm512_set1_epi32(answers), 0));
+  } else {
+    return Raw<T>(_mm512_fixupimm_pd(y.v, x.v, _mm512_set1_epi64(answers), 0));
+  }
+#else
   Vec<T> limit = select(x == 0, -kInf, select(x < 0, kNaN, x));
   return select(x > 0 && x < Vec<T>(kInf), y, limit);
+#endif
 }
 
 template <class T>
@@ -85,7 +108,7 @@ Vec<T> log_of_base(Vec<T> x, LogBase base) {
   else
     high = from_bits(bits(f) & int64_t(0xffffffff00000000));
   Vec<T> low = (f - high) + parts.rest;
-  Sum<T> s = sum_ordered(parts.k * base.two_high, high * base.high);
+  Doubled<T> s = sum_ordered(parts.k * base.two_high, high * base.high);
   Vec<T> y = s.low + ((low + high) * base.low + low * base.high + parts.k * base.two_low);
   return with_log_limits(x, s.high + y);
 }
@@ -109,7 +132,7 @@ requires kIsFloat<T> Vec<T> log10(Vec<T> x) {
 // log(u) plus the part of 1 + x that u = fl(1 + x) lost, divided by u.
 template <class T>
 requires kIsFloat<T> Vec<T> log1p(Vec<T> x) {
-  Sum<T> u = sum_exact(Vec<T>(1), x);
+  Doubled<T> u = sum_exact(Vec<T>(1), x);
   Vec<T> y = with_log_limits(u.high, join_log(reduce_log(u.high), u.low / u.high));
   return select(abs(x) < Vec<T>(kIsSingle<T> ? 0x1p-25 : 0x1p-54), x, y);
 }
@@ -121,28 +144,18 @@ inline Vec<double> log1p_or_log_of_twice(Vec<double> x, Vec<double> small) {
   return log1p(select(large, x, small)) + select(large, Vec<double>(kLn2), 0);
 }
 
-inline Vec<double> asinh(Vec<double> x) {
+[[gnu::noinline]] inline Vec<double> asinh(Vec<double> x) {
   Vec<double> a = abs(x), square = a * a;
   Vec<double> y = log1p_or_log_of_twice(a, a + square / (1 + sqrt(1 + square)));
   return copysign(y, x);
 }
-inline Vec<double> acosh(Vec<double> x) {
+[[gnu::noinline]] inline Vec<double> acosh(Vec<double> x) {
   Vec<double> t = x - 1;
   Vec<double> y = log1p_or_log_of_twice(x, t + sqrt(t * (x + 1)));
   return select(x < 1, kNaN, y);
 }
-inline Vec<double> atanh(Vec<double> x) {
+[[gnu::noinline]] inline Vec<double> atanh(Vec<double> x) {
   Vec<double> a = abs(x);
   return copysign(0.5 * log1p(2 * a / (1 - a)), x);
 }
-inline Vec<float> asinh(Vec<float> x) {
-  return through_double([](Vec<double> v) { return asinh(v); }, x);
-}
-inline Vec<float> acosh(Vec<float> x) {
-  return through_double([](Vec<double> v) { return acosh(v); }, x);
-}
-inline Vec<float> atanh(Vec<float> x) {
-  return through_double([](Vec<double> v) { return atanh(v); }, x);
-}
-
 }  // namespace flambeau::FL_ISA

@@ -1,7 +1,6 @@
 // Powers and roots: pow, hypot, reciprocal, rsqrt; integer powers.
 #pragma once
-#include "flambeau/kernels/math_exp.h"
-#include "flambeau/kernels/math_log.h"
+#include "flambeau/kernels/math_short.h"
 
 namespace flambeau::FL_ISA {
 
@@ -17,26 +16,26 @@ V rsqrt(V x) {
 // ln x with some 65 bits, for positive finite x. With s = f / (2 + f), ln(1 + f) = 2s + 2/3 s^3 +
 // ...: the first two terms are carried as sums of two doubles, for pow multiplies their error by up
 // to 745.
-inline Sum<double> log_extended(Vec<double> x) {
-  LogParts<double> parts = split_log(x);
+inline Doubled<double> log_extended(Vec<double> x) {
+  LogParts<double> parts = split_log(x, 0x1.6a09e667f3bcdp+0);
   Vec<double> f = parts.f;
-  Sum<double> divisor = sum_ordered(Vec<double>(2), f);
+  Doubled<double> divisor = sum_ordered(Vec<double>(2), f);
   Vec<double> s = f / divisor.high;
-  Sum<double> back = product_exact(s, divisor.high);
+  Doubled<double> back = product_exact(s, divisor.high);
   Vec<double> s_low = (((f - back.high) - back.low) - s * divisor.low) / divisor.high;
-  Sum<double> square = product_exact(s, s);
+  Doubled<double> square = product_exact(s, s);
   Vec<double> z = square.high, z_low = square.low + 2 * s * s_low;
   // s^3 * 2/3
-  Sum<double> cube = product_exact(z, s);
+  Doubled<double> cube = product_exact(z, s);
   Vec<double> cube_low = cube.low + z * s_low + z_low * s;
-  Sum<double> third = product_exact(cube.high, Vec<double>(2.0 / 3));
+  Doubled<double> third = product_exact(cube.high, Vec<double>(2.0 / 3));
   Vec<double> third_low = third.low + cube.high * (2.0 / 3 / 0x1p54) + cube_low * (2.0 / 3);
   Vec<double> tail = polynomial(z, 0.40000000000002273, 0.28571428570091856, 0.22222222521358714,
                                 0.18181784236718415, 0.15386763544359913, 0.13256668572006033,
                                 0.13197752412975272);
   tail = z * cube.high * tail;
-  Sum<double> a = sum_ordered(parts.k * 0x1.62e42fefp-1, 2 * s);
-  Sum<double> b = sum_exact(a.high, third.high);
+  Doubled<double> a = sum_ordered(parts.k * 0x1.62e42fefp-1, 2 * s);
+  Doubled<double> b = sum_exact(a.high, third.high);
   Vec<double> low = parts.k * 0x1.473de6af278edp-34 + (2 * s_low + (third_low + tail));
   return sum_ordered(b.high, b.low + (a.low + low));
 }
@@ -51,13 +50,13 @@ Vec<T> with_pow_signs(Vec<T> x, Vec<T> exponent, Vec<T> y) {
   return select(exponent == 0 || x == 1, 1, y);
 }
 
-inline Vec<double> pow(Vec<double> x, Vec<double> y) {
+[[gnu::noinline]] inline Vec<double> pow(Vec<double> x, Vec<double> y) {
   Vec<double> a = abs(x);
-  Sum<double> l = log_extended(a);
+  Doubled<double> l = log_extended(a);
   auto ordinary = a > 0 && a < kInf;
   l.high = select(ordinary, l.high, with_log_limits(a, a));
   l.low = select(ordinary, l.low, 0);
-  Sum<double> t = product_exact(y, l.high);
+  Doubled<double> t = product_exact(y, l.high);
   // 1 to an infinite power: log 1 is zero, and so is the product meant to be.
   t.high = select(a == 1, select(isnan(y), y, 0), t.high);
   auto correctable = abs(t.high) < 0x1p20 && a != 1;
@@ -70,30 +69,12 @@ inline Vec<double> pow(Vec<double> x, Vec<double> y) {
   return with_pow_signs(x, y, scale(e, parts.n));
 }
 
-// log2 and exp2 in doubles of 40 and 34 bits: enough for one rounding to float.
 inline Vec<double> pow_for_float(Vec<double> a, Vec<double> y) {
-  constexpr double kTwoThirds = 2.0 / 3;
-  Vec<int64_t> bias = bits(Vec<double>(1)),
-               shifted = bits(a) - bits(Vec<double>(kTwoThirds)) + bias;
-  Vec<int64_t> exponent = shift_right_logical<52>(shifted);
-  Vec<double> k = from_bits(exponent | bits(Vec<double>(0x1p52))) - (0x1p52 + 1023);
-  Vec<double> f = from_bits(bits(a) - (shift_left<52>(exponent) - bias)) - 1;
-  Vec<double> p = polynomial(f, 1.4426950408888752, -0.72134752047048145, 0.48089834706539442,
-                             -0.36067375155828529, 0.2885389887842415, -0.24045000639066552,
-                             0.20610068334746781, -0.18030172529141705, 0.16025069929893998,
-                             -0.145025554164537, 0.13207301407297908, -0.11164495349354109,
-                             0.10153827737544315, -0.15080454126175427, 0.14466091298336825);
-  Vec<double> log2 = fma(p, f, k);
-  log2 = select(a == 0, -kInf, select(a < kInf, log2, a));
+  Vec<double> log2 = select(a == 0, -kInf, select(a < kInf, log2_short(a), a));
   Vec<double> t = select(a == 1, select(isnan(y), y, 0), y * log2);
-  t = clamp_exponent(t, -200, 200);
-  Vec<double> rounder = kRounder<double>, n = (t + rounder) - rounder, r = t - n;
-  Vec<double> e = polynomial(r, 0.9999999999616922, 0.69314718072832027, 0.24022651198149286,
-                             0.055504103537663912, 0.0096180272532865319, 0.0013333922357705666,
-                             0.00015469291292121055, 1.5201960867098634e-05);
-  return e * power_of_two(n);
+  return exp2_short(clamp_exponent(t, -200, 200));
 }
-inline Vec<float> pow(Vec<float> x, Vec<float> y) {
+[[gnu::noinline]] inline Vec<float> pow(Vec<float> x, Vec<float> y) {
   Vec<float> power =
       through_double([](Vec<double> a, Vec<double> b) { return pow_for_float(a, b); }, abs(x), y);
   return with_pow_signs(x, y, power);

@@ -1,7 +1,6 @@
 // The error function and its kin, and the gamma function's: erf, erfc, erfinv, lgamma, digamma.
 #pragma once
-#include "flambeau/kernels/math_exp.h"
-#include "flambeau/kernels/math_log.h"
+#include "flambeau/kernels/math_short.h"
 
 namespace flambeau::FL_ISA {
 
@@ -16,9 +15,9 @@ inline Vec<double> erf_small(Vec<double> x) {
 // erfc a for a >= 0: e^(-a^2) P(q) / (1 + 2a) with q = (a - 4) / (a + 4), after M. M. Shepherd and
 // J. G. Laframboise 1981. The square is carried with its rounding error, which the exponential
 // would magnify.
-inline Vec<double> erfc_positive(Vec<double> a) {
+[[gnu::noinline]] inline Vec<double> erfc_positive(Vec<double> a) {
   a = select(a > 28, 28, a);
-  Sum<double> square = product_exact(a, a);
+  Doubled<double> square = product_exact(a, a);
   Vec<double> q = (a - 4) / (a + 4);
   Vec<double> p = polynomial(
       q, 1.2329951186255526, -0.13962111684056289, 0.015379652102619764, 0.068097054254736597,
@@ -39,7 +38,6 @@ inline Vec<double> erf(Vec<double> x) {
 // Up to 0.9277 x + x P(x^2); above it 1 - e^(-a + a R(a)), R a fit of log(erfc a) / a + 1 (after N.
 // Juffa 2016).
 inline Vec<float> erf(Vec<float> x) {
-  if constexpr (!kFused) return through_double([](Vec<double> v) { return erf(v); }, x);
   Vec<float> a = abs(x), z = x * x;
   Vec<float> small = polynomial(z, 0.128379167, -0.376126338, 0.112836962, -0.0268593956,
                                 0.00520094524, -0.000814097059, 8.36014774e-05);
@@ -56,36 +54,65 @@ inline Vec<double> erfc(Vec<double> x) {
   Vec<double> y = select(x < 0, 2 - tail, tail);
   return select(a < 0.5, 1 - erf_small(x), y);
 }
+// The same method with fewer terms, and one reciprocal for both quotients.
 inline Vec<float> erfc(Vec<float> x) {
-  return through_double([](Vec<double> v) { return erfc(v); }, x);
+  return through_double(
+      [](Vec<double> v) {
+        Vec<double> a = abs(v);
+        a = select(a > 10.2, 10.2, a);
+        Vec<double> slope = 1 + 2 * a, inverse = reciprocal_near((a + 3) * slope);
+        Vec<double> p =
+            polynomial((a - 3) * slope * inverse, 1.2530080592157717, -0.1356211401294054,
+                       -0.047562409672361451, 0.12964643358054198, -0.11927079538121156,
+                       0.068295750704340269, -0.023798538180681617, 0.0025665600598504985,
+                       0.0020033513073936726, -0.00077511838550366001, -0.00026717953747261268);
+        Vec<double> tail = exp_short(-a * a) * (a + 3) * inverse * p;
+        return select(v < 0, 2 - tail, tail);
+      },
+      x);
 }
 
-// M. Giles 2010 to 22 bits, then one step of Halley's method, with the distance to the nearer of 0
-// and 1 as the error.
-inline Vec<double> erfinv(Vec<double> x) {
-  Vec<double> a = abs(x), w = -log((1 - a) * (1 + a));
-  Vec<double> u = w - 2.5, v = sqrt(select(w > 5, w, 5)) - 3;
+// y / x for y = erfinv x as a function of w = -log(1 - x^2), or of its root where that is large: M.
+// Giles 2010's forms with a fit of more digits.
+inline Vec<double> erfinv_ratio(Vec<double> w) {
   Vec<double> central =
-      polynomial(u, 1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
-                 -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08);
+      polynomial(w - 2.5, 1.5014093535154389, 0.24664028763763005, -0.0041773394042342238,
+                 -0.0012527446670796915, 0.00021828262890745002, -4.9619083709941401e-06,
+                 -3.4346105715793435e-06, 4.6589140872073681e-07, 1.8037003129035681e-08,
+                 -8.7727785637034495e-09, 3.3555190482284046e-10);
   Vec<double> tail =
-      polynomial(v, 2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
-                 -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257);
-  Vec<double> y = select(w < 5, central, tail) * a;
-  for (int step = 0; step < 2; ++step) {
-    Vec<double> error = select(a < 0.5, erf_small(y) - a, (1 - a) - erfc_positive(y));
-    Vec<double> ratio = error / (1.1283791670955126 * exp(-y * y));
-    y = y - ratio / (1 + y * ratio);
-  }
-  y = select(a < 1, y, select(a == 1, Vec<double>(kInf), kNaN));
-  return copysign(y, x);
+      polynomial(sqrt_near(w) - 3, 2.8329768014536985, 1.0016752366457347, 0.0094453032285899217,
+                 -0.0076427639788340341, 0.0056876984717478462, -0.0035670922976127808,
+                 0.0014751123431419209, -0.00012004346682258541, -0.00027749426046468447,
+                 0.00016055258099879503, -2.9514853123393072e-05);
+  return select(w < 5, central, tail);
+}
+template <class T>
+Vec<T> with_erfinv_limits(Vec<T> x, Vec<T> y) {
+  Vec<T> a = abs(x);
+  return select(a < 1, y, select(a == 1, copysign(Vec<T>(kInf), x), kNaN));
 }
 inline Vec<float> erfinv(Vec<float> x) {
-  return through_double([](Vec<double> v) { return erfinv(v); }, x);
+  Vec<float> y = through_double(
+      [](Vec<double> v) { return v * erfinv_ratio(-log_short((1 - v) * (1 + v))); }, x);
+  return with_erfinv_limits(x, y);
+}
+// The approximation for floats, or a coarser one for the arguments next to 1 that no float has,
+// then a step of Halley's method; the distance to 1 is the error there.
+[[gnu::noinline]] inline Vec<double> erfinv(Vec<double> x) {
+  Vec<double> a = abs(x), w = -log((1 - a) * (1 + a));
+  Vec<double> far =
+      polynomial(sqrt(w) - 4, 3.8397814755098962, 1.0095109373532882, 0.0012928959912867162,
+                 -0.00094209011885101478, 0.0002563094365807585, -2.7694657991661929e-05,
+                 9.0503864122391125e-05, -7.8916305830100314e-05, 1.7824841108668243e-05);
+  Vec<double> y = a * select(w < 16, erfinv_ratio(w), far);
+  Vec<double> error = select(a < 0.5, erf_small(y) - a, (1 - a) - erfc_positive(y));
+  Vec<double> ratio = error / (1.1283791670955126 * exp(-y * y));
+  return with_erfinv_limits(x, copysign(y - ratio / (1 + y * ratio), x));
 }
 
 // The C library's, in the form that does not write the global signgam.
-inline Vec<double> lgamma(Vec<double> x) {
+[[gnu::noinline]] inline Vec<double> lgamma(Vec<double> x) {
   return map_lanes(
       [](double v) {
         int sign;
@@ -93,11 +120,11 @@ inline Vec<double> lgamma(Vec<double> x) {
       },
       x);
 }
-inline Vec<float> lgamma(Vec<float> x) {
+[[gnu::noinline]] inline Vec<float> lgamma(Vec<float> x) {
   return map_lanes(
       [](float v) {
         int sign;
-        return float(__builtin_lgamma_r(v, &sign));
+        return __builtin_lgammaf_r(v, &sign);
       },
       x);
 }

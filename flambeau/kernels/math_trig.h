@@ -44,28 +44,39 @@ inline Vec<double> cos_for_float(Vec<double> x) {
   return sin_short(r) ^ from_bits(shift_left<63>(~bits(t)));
 }
 
+// tan(x - n pi/2) by a polynomial over a quarter turn; its negative reciprocal for odd n.
+inline Vec<double> tan_for_float(Vec<double> x) {
+  Vec<double> t = fma(x, Vec<double>(1 / kHalfPi), Vec<double>(kRounder<double>));
+  Vec<double> r = subtract_quarters(x, t - kRounder<double>), z = r * r;
+  Vec<double> p = polynomial(z, 0.33333351736880773, 0.13332599560288216, 0.054066741911019983,
+                             0.021248637974131079, 0.010919116783460317, -1.2143109781261744e-05,
+                             0.0044247726011766532);
+  Vec<double> y = fma(p * z, r, r);
+  return select((bits(t) & 1) == 0, y, -reciprocal_near(y));
+}
+
 // A double angle x = n pi/2 + high + low, |high| <= pi/4, for |x| <= kLargestAngle.
-struct Angle {
+struct ReducedAngle {
   Vec<int64_t> n;
   Vec<double> high, low;
 };
-inline Angle reduce_angle(Vec<double> x) {
+inline ReducedAngle reduce_angle(Vec<double> x) {
   Vec<double> t = fma(x, Vec<double>(1 / kHalfPi), Vec<double>(kRounder<double>));
   Vec<double> n = t - kRounder<double>;
-  Sum<double> a = sum_exact(x - n * kHalfPi1, n * -kHalfPi2);
-  Sum<double> b = sum_ordered(a.high, a.low - n * kHalfPi3 - n * kHalfPi4);
+  Doubled<double> a = sum_exact(x - n * kHalfPi1, n * -kHalfPi2);
+  Doubled<double> b = sum_ordered(a.high, a.low - n * kHalfPi3 - n * kHalfPi4);
   return {bits(t), b.high, b.low};
 }
 
 // sin(high + low) and cos(high + low).
-inline Vec<double> sin_kernel(const Angle& r) {
+inline Vec<double> sin_kernel(const ReducedAngle& r) {
   Vec<double> z = r.high * r.high;
   Vec<double> p =
       polynomial(z, -0.16666666666666632, 0.008333333333322316, -0.0001984126982972582,
                  2.7557313662265227e-06, -2.5050753295886291e-08, 1.5896506705133576e-10);
   return r.high + fma(p * z, r.high, r.low * (1 - 0.5 * z));
 }
-inline Vec<double> cos_kernel(const Angle& r) {
+inline Vec<double> cos_kernel(const ReducedAngle& r) {
   Vec<double> z = r.high * r.high, half = 0.5 * z, w = 1 - half;
   Vec<double> p =
       polynomial(z, 0.041666666666666602, -0.0013888888888873992, 2.4801587289395946e-05,
@@ -77,7 +88,7 @@ inline Vec<double> sin(Vec<double> x) {
   if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
     return map_lanes([](double v) { return __builtin_sin(v); }, x);
   }
-  Angle r = reduce_angle(x);
+  ReducedAngle r = reduce_angle(x);
   Vec<double> y = select((r.n & 1) == 0, sin_kernel(r), cos_kernel(r));
   return select(x == 0, x, y ^ from_bits(shift_left<62>(r.n & 2)));
 }
@@ -85,7 +96,7 @@ inline Vec<double> cos(Vec<double> x) {
   if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
     return map_lanes([](double v) { return __builtin_cos(v); }, x);
   }
-  Angle r = reduce_angle(x);
+  ReducedAngle r = reduce_angle(x);
   Vec<double> y = select((r.n & 1) == 0, cos_kernel(r), sin_kernel(r));
   return y ^ from_bits(shift_left<62>((r.n + 1) & 2));
 }
@@ -93,7 +104,7 @@ inline Vec<double> tan(Vec<double> x) {
   if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
     return map_lanes([](double v) { return __builtin_tan(v); }, x);
   }
-  Angle r = reduce_angle(x);
+  ReducedAngle r = reduce_angle(x);
   Vec<double> s = sin_kernel(r), c = cos_kernel(r);
   auto even = (r.n & 1) == 0;
   return select(x == 0, x, select(even, s, -c) / select(even, c, s));
@@ -113,12 +124,16 @@ inline Vec<float> cos(Vec<float> x) {
   return through_double([](Vec<double> v) { return cos_for_float(v); }, x);
 }
 inline Vec<float> tan(Vec<float> x) {
-  return through_double([](Vec<double> v) { return tan(v); }, x);
+  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+    return map_lanes([](float v) { return __builtin_tanf(v); }, x);
+  }
+  Vec<float> y = through_double([](Vec<double> v) { return tan_for_float(v); }, x);
+  return select(x == 0, x, y);
 }
 
-// atan q for 0 <= q <= 1.
-inline Vec<double> atan_kernel(Vec<double> q) {
-  Vec<double> z = q * q;
+// atan(a / b) for 0 <= a <= b.
+inline Vec<double> atan_kernel(Vec<double> a, Vec<double> b) {
+  Vec<double> q = a / b, z = q * q;
   Vec<double> p = polynomial(
       z, -0.33333333333333293, 0.19999999999991236, -0.14285714285086351, 0.11111111088050395,
       -0.090909085783992802, 0.076923001122319395, -0.066665873405022599, 0.058817400651171498,
@@ -128,9 +143,9 @@ inline Vec<double> atan_kernel(Vec<double> q) {
       0.00010568617736515505, -8.8273700398326061e-06);
   return fma(p * z, q, q);
 }
-// The same, good enough for a float.
-inline Vec<double> atan_short(Vec<double> q) {
-  Vec<double> z = q * q;
+// The same for floats, as accurate as they need. No float but infinity reaches 1e100.
+inline Vec<double> atan_short(Vec<double> a, Vec<double> b) {
+  Vec<double> q = a * reciprocal_near(select(b > 1e100, 1e100, b)), z = q * q;
   Vec<double> p = polynomial(z, -0.33333327435231624, 0.19999692671756036, -0.14280131472141755,
                              0.11060249023310338, -0.088188642612141765, 0.067596071995735071,
                              -0.044946928389717915, 0.022760745576453245, -0.0074228267011057893,
@@ -142,7 +157,7 @@ template <class Kernel>
 Vec<double> atan_by(Kernel kernel, Vec<double> x) {
   Vec<double> a = abs(x);
   auto steep = a > 1;
-  Vec<double> p = kernel(select(steep, 1, a) / select(steep, a, 1));
+  Vec<double> p = kernel(select(steep, 1, a), select(steep, a, 1));
   return copysign(select(steep, kHalfPi - (p - kHalfPiLow), p), x);
 }
 template <class Kernel>
@@ -151,24 +166,20 @@ Vec<double> atan2_by(Kernel kernel, Vec<double> y, Vec<double> x) {
   auto steep = ay > ax;
   Vec<double> low = select(steep, ax, ay), high = select(steep, ay, ax);
   // Equal sides include 0 / 0 and inf / inf, where C answers as for 0 and 1.
-  Vec<double> q = select(low == high, select(high == 0, 0, Vec<double>(1)), low / high);
-  Vec<double> p = kernel(q);
+  auto equal = low == high;
+  Vec<double> p =
+      kernel(select(equal, select(high == 0, 0, Vec<double>(1)), low), select(equal, 1, high));
   p = select(steep, kHalfPi - (p - kHalfPiLow), p);
   p = select(bits(x) < 0, kPi - (p - 2 * kHalfPiLow), p);
   return select(isnan(x) || isnan(y), kNaN, copysign(p, y));
 }
-inline Vec<double> atan(Vec<double> x) {
-  return atan_by([](auto q) { return atan_kernel(q); }, x);
-}
-inline Vec<double> atan2(Vec<double> y, Vec<double> x) {
-  return atan2_by([](auto q) { return atan_kernel(q); }, y, x);
-}
+inline Vec<double> atan(Vec<double> x) { return atan_by(atan_kernel, x); }
+inline Vec<double> atan2(Vec<double> y, Vec<double> x) { return atan2_by(atan_kernel, y, x); }
 inline Vec<float> atan(Vec<float> x) {
-  return through_double([](auto v) { return atan_by([](auto q) { return atan_short(q); }, v); }, x);
+  return through_double([](auto v) { return atan_by(atan_short, v); }, x);
 }
 inline Vec<float> atan2(Vec<float> y, Vec<float> x) {
-  return through_double(
-      [](auto v, auto w) { return atan2_by([](auto q) { return atan_short(q); }, v, w); }, y, x);
+  return through_double([](auto v, auto w) { return atan2_by(atan_short, v, w); }, y, x);
 }
 
 // Above 1/2: asin a = pi/2 - 2 asin(sqrt((1 - a) / 2)). The root's rounding error is part of the
@@ -185,13 +196,13 @@ inline AsinParts reduce_asin(Vec<double> a) {
                              0.030381959331479743, 0.022371753522250754, 0.017359771079424362,
                              0.013884599001325035, 0.012173274937491672, 0.006510873841958786,
                              0.019573849319960007, -0.016293986554439525, 0.031958908734620317);
-  Sum<double> square = product_exact(root, root);
+  Doubled<double> square = product_exact(root, root);
   Vec<double> lost = ((z - square.high) - square.low) / (2 * root);
   return {large, root, fma(root * z, p, select(large && z > 0, lost, 0))};
 }
 // pi/2 - (root + tail) times two.
 inline Vec<double> asin_complement(const AsinParts& r) {
-  Sum<double> s = sum_ordered(Vec<double>(kHalfPi), -2 * r.root);
+  Doubled<double> s = sum_ordered(Vec<double>(kHalfPi), -2 * r.root);
   return s.high + (s.low + (kHalfPiLow - 2 * r.tail));
 }
 inline Vec<double> asin(Vec<double> x) {
@@ -209,7 +220,7 @@ inline Vec<double> acos(Vec<double> x) {
 inline AsinParts reduce_asin_short(Vec<double> a) {
   auto large = a > 0.5;
   Vec<double> z = select(large, 0.5 * (1 - a), a * a);
-  Vec<double> root = select(large, sqrt(z), a);
+  Vec<double> root = select(large, sqrt_near(z), a);
   Vec<double> p = polynomial(z, 0.16666659872435632, 0.075005108983809882, 0.044515721805137687,
                              0.031817609319869863, 0.014402593455587297, 0.037565232003392963);
   return {large, root, root * z * p};
