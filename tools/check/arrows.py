@@ -1,4 +1,4 @@
-"""Includes point one way: core <- kernels <- ops <- autograd <- jit <- python, the other rooms beside jit.
+"""Includes point one way: core <- kernels <- tape <- ops <- autograd <- jit <- python, the other rooms beside jit.
 
 Rooms beside each other are seen through the header named after the room. flambeau/flambeau.h is the front of all.
 """
@@ -8,8 +8,8 @@ import re
 from tools.check import tree
 
 # flambeau/generated is what the build makes from the table of ops.
-LEVEL = {"core": 0, "kernels": 1, "ops": 2, "generated": 2, "autograd": 3, "jit": 4, "python": 5}
-LEVEL |= dict.fromkeys(("nn", "optim", "data", "serialize", "distributed"), 4)
+LEVEL = {"core": 0, "kernels": 1, "tape": 2, "ops": 3, "generated": 3, "autograd": 4, "jit": 5, "python": 6}
+LEVEL |= dict.fromkeys(("nn", "optim", "data", "serialize", "distributed"), 5)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"flambeau/([^"]+)"', re.M)
 
 
