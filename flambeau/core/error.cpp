@@ -1,9 +1,12 @@
 // Formatting of messages, notes that travel beside an exception, and the thread's block.
 #include "flambeau/core/error.h"
 
+#include <pthread.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "flambeau/core/check.h"
@@ -13,14 +16,28 @@ namespace flambeau {
 
 thread_local constinit Tls tls;
 
-Tls::~Tls() {
-  delete static_cast<std::vector<std::string>*>(notes);
+void Tls::end_thread() {
+  watched = false;
+  delete static_cast<std::vector<std::string>*>(std::exchange(notes, nullptr));
   for (FreeList* list : {&tensors, &storages, &nodes}) {
     while (void* block = list->head) {
       list->head = *static_cast<void**>(block);
       std::free(block);
     }
+    list->count = 0;
   }
+}
+
+// A thread-specific key instead of a destructor. Objects that die after it has run make it run once
+// more.
+void watch_thread_end() {
+  static pthread_key_t key;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static bool usable;  // without a key the block's lists outlive their thread
+  pthread_once(&once,
+               [] { usable = pthread_key_create(&key, [](void*) { tls.end_thread(); }) == 0; });
+  if (usable) pthread_setspecific(key, &tls);
+  tls.watched = true;
 }
 
 namespace {
@@ -118,6 +135,7 @@ void assertion_failed(const char* condition, const char* file, int line) {
 }
 
 void add_error_note(std::string note) {
+  if (!tls.watched) watch_thread_end();
   if (!tls.notes) tls.notes = new Notes;
   static_cast<Notes*>(tls.notes)->push_back(std::move(note));
 }

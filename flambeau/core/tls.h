@@ -1,6 +1,8 @@
 // The one thread-local block of the library. Anything bulky sits behind a pointer: 2 KB would no
 // longer load with dlopen.
 #pragma once
+#include <type_traits>
+
 #include "flambeau/core/config.h"
 
 namespace flambeau {
@@ -29,11 +31,18 @@ struct Tls {
   void* dying = nullptr;   // nodes that wait to be released, so that long chains do not recurse
   bool draining = false;
   void* notes = nullptr;  // pending error notes (core/error.cpp)
-  ~Tls();
+  bool watched = false;   // will end_thread run?
+
+  void end_thread();
 };
 static_assert(sizeof(Tls) <= 256);
+// A destructor would make the compiler call an initialiser before each access from another file.
+static_assert(std::is_trivially_destructible_v<Tls>);
 
 FL_API extern thread_local constinit Tls tls __attribute__((tls_model("initial-exec")));
+// Whoever leaves something in the block calls this unless tls.watched: it is freed when the thread
+// ends.
+FL_API void watch_thread_end();
 
 template <class T>
 class Restore {  // sets a value for the length of a scope
