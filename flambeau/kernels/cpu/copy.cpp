@@ -144,12 +144,16 @@ Vector<T> reverse(Vector<T> v) {
   }
 }
 
+template <class T>
+inline constexpr int64_t kTile = sizeof(T) >= 8 ? 32 : 64;
+
 // Transposes a square of kLanes x kLanes items. Interleaving row i with row i + n / 2 rotates the
 // bits of an item's position by one; log2(n) rounds exchange row and column.
 template <class T>
 void transpose_square(const T* src, int64_t src_stride, T* dst, int64_t dst_stride) {
   constexpr int n = kLanes<T>;
   Vector<T> rows[n], next[n];
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) rows[i] = load(src + i * src_stride);
 #pragma GCC unroll 4
   for (int round = 1; round < n; round *= 2) {
@@ -161,13 +165,41 @@ void transpose_square(const T* src, int64_t src_stride, T* dst, int64_t dst_stri
 #pragma GCC unroll 16
     for (int i = 0; i < n; ++i) rows[i] = next[i];
   }
+#pragma GCC unroll 16
   for (int i = 0; i < n; ++i) store(dst + i * dst_stride, rows[i]);
 }
 
-// dst[r * dst_stride + c] = src[c * src_stride + r] for r < rows, c < cols.
+// n items, at most kTile. Left to itself the compiler copies so few with a string instruction,
+// which starts slowly.
+template <class T>
+void copy_few(const T* src, T* dst, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) __builtin_memcpy(dst + i, src + i, 16);
+  for (; i < n; ++i) dst[i] = src[i];
+}
+
+// Asks for the lines of `rows` rows of one tile: too short for the hardware to see a stream in
+// them.
+template <class T, bool kWrite>
+void prefetch_tile(const T* x, int64_t stride, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t b = 0; b < kTile<T> * int64_t(sizeof(T)); b += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(x + r * stride) + b, kWrite);
+    }
+  }
+}
+
+// dst[r * dst_stride + c] = src[c * src_stride + r] for r < rows, c < cols, at most kTile of each.
+// The source goes through a dense buffer: with a stride of some power of two its rows would fight
+// for the same few cache lines.
 template <class T>
 void transpose_tile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
                     int64_t cols) {
+  constexpr int64_t kStride = kTile<T>;
+  alignas(64) T buffer[kTile<T> * kStride];
+  for (int64_t c = 0; c < cols; ++c) {
+    copy_few(src + c * src_stride, buffer + c * kStride, rows);
+  }
   int64_t whole_rows = 0, whole_cols = 0;
   if constexpr (sizeof(T) < 16) {
     constexpr int n = kLanes<T>;
@@ -175,40 +207,48 @@ void transpose_tile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride
     whole_cols = cols - cols % n;
     for (int64_t r = 0; r < whole_rows; r += n) {
       for (int64_t c = 0; c < whole_cols; c += n) {
-        transpose_square(src + c * src_stride + r, src_stride, dst + r * dst_stride + c,
-                         dst_stride);
+        transpose_square(buffer + c * kStride + r, kStride, dst + r * dst_stride + c, dst_stride);
       }
     }
   }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) {
-      dst[r * dst_stride + c] = src[c * src_stride + r];
+      dst[r * dst_stride + c] = buffer[c * kStride + r];
     }
   }
 }
 
-// The last dim is contiguous in dst, dim `t` is in src. Tiles keep both sides' cache lines until
-// they are used up.
+// The last dim is contiguous in dst, dim `t` is in src. Strips are several tiles wide: a column of
+// tiles would touch a page of the source per row for 256 bytes, and page walks would take the time.
 template <class T>
 void copy_transposed(Plan plan, int t, const T* src, T* dst) {
-  constexpr int64_t kTileRows = 64 / sizeof(T) * 2, kTileCols = 64 / sizeof(T) * 4;
+  constexpr int64_t kStrip = 4 * kTile<T>;
   const Dim inner = plan.dims[plan.n - 1], row = plan.dims[t];
   for (int d = t; d + 1 < plan.n; ++d) plan.dims[d] = plan.dims[d + 1];
   const int outer = plan.n - 2;
-  const int64_t strips = (row.size + kTileRows - 1) / kTileRows;
-  const int64_t strip_bytes = kTileRows * inner.size * int64_t(sizeof(T));
-  parallel_for(count(plan, outer) * strips, most<int64_t>(1, kGrainBytes / strip_bytes),
-               [&](int64_t unit, int64_t end) {
-                 for (; unit < end; ++unit) {
-                   Offsets at(plan, outer, unit / strips);
-                   int64_t r = unit % strips * kTileRows, rows = least(kTileRows, row.size - r);
-                   for (int64_t c = 0; c < inner.size; c += kTileCols) {
-                     transpose_tile(src + at.src + r + c * inner.src, inner.src,
-                                    dst + at.dst + r * row.dst + c, row.dst, rows,
-                                    least(kTileCols, inner.size - c));
-                   }
-                 }
-               });
+  const int64_t strips = (row.size + kStrip - 1) / kStrip;
+  const int64_t strip_bytes = least(kStrip, row.size) * inner.size * int64_t(sizeof(T));
+  const int64_t grain = most<int64_t>(1, kGrainBytes / strip_bytes);
+  parallel_for(count(plan, outer) * strips, grain, [&](int64_t unit, int64_t end) {
+    for (; unit < end; ++unit) {
+      Offsets at(plan, outer, unit / strips);
+      const int64_t first = unit % strips * kStrip, last = least(first + kStrip, row.size);
+      for (int64_t c = 0; c < inner.size; c += kTile<T>) {
+        const int64_t cols = least(kTile<T>, inner.size - c);
+        for (int64_t r = first; r < last; r += kTile<T>) {
+          const T* from = src + at.src + r + c * inner.src;
+          T* to = dst + at.dst + r * row.dst + c;
+          const int64_t rows = least(kTile<T>, last - r);
+          if (r + kTile<T> < last) {
+            prefetch_tile<T, false>(from + kTile<T>, inner.src, cols);
+            prefetch_tile<T, true>(to + kTile<T> * row.dst, row.dst,
+                                   least(kTile<T>, last - r - kTile<T>));
+          }
+          transpose_tile(from, inner.src, to, row.dst, rows, cols);
+        }
+      }
+    }
+  });
 }
 
 template <class T>
@@ -245,8 +285,9 @@ void copy_run(const T* src, T* dst, const Dim& dim, int64_t n) {
   }
 }
 
+// Rows too long for one chunk, cut anywhere.
 template <class T>
-void copy_rows(const Plan& plan, const T* src, T* dst) {
+void copy_long_rows(const Plan& plan, const T* src, T* dst) {
   const Dim inner = plan.dims[plan.n - 1];
   constexpr int64_t grain = kGrainBytes / int64_t(sizeof(T));
   parallel_for(count(plan, plan.n), grain, [&](int64_t begin, int64_t end) {
@@ -254,6 +295,26 @@ void copy_rows(const Plan& plan, const T* src, T* dst) {
     for (int64_t first = begin % inner.size; begin < end; first = 0, at.next()) {
       int64_t n = least(inner.size - first, end - begin);
       copy_run(src + at.src + first * inner.src, dst + at.dst + first * inner.dst, inner, n);
+      begin += n;
+    }
+  });
+}
+
+// Rows one by one; a loop over the dim above the last keeps short ones cheap.
+template <class T>
+void copy_rows(const Plan& plan, const T* src, T* dst) {
+  const Dim inner = plan.dims[plan.n - 1],
+            middle = plan.n > 1 ? plan.dims[plan.n - 2] : Dim{1, 0, 0};
+  const int outer = most(plan.n - 2, 0);
+  const int64_t grain = most<int64_t>(1, kGrainBytes / (inner.size * int64_t(sizeof(T))));
+  parallel_for(count(plan, outer) * middle.size, grain, [&](int64_t begin, int64_t end) {
+    Offsets at(plan, outer, begin / middle.size);
+    for (int64_t first = begin % middle.size; begin < end; first = 0, at.next()) {
+      const int64_t n = least(middle.size - first, end - begin);
+      const T* from = src + at.src + first * middle.src;
+      T* to = dst + at.dst + first * middle.dst;
+      for (int64_t i = 0; i < n; ++i)
+        copy_run(from + i * middle.src, to + i * middle.dst, inner, inner.size);
       begin += n;
     }
   });
@@ -282,6 +343,8 @@ void copy_strided(int64_t itemsize, int ndim, const int64_t* sizes, const void* 
     int t = transposed_dim<T>(plan);
     if (t >= 0) {
       copy_transposed(plan, t, static_cast<const T*>(src), static_cast<T*>(dst));
+    } else if (plan.dims[plan.n - 1].size * itemsize >= kGrainBytes) {
+      copy_long_rows(plan, static_cast<const T*>(src), static_cast<T*>(dst));
     } else {
       copy_rows(plan, static_cast<const T*>(src), static_cast<T*>(dst));
     }

@@ -32,33 +32,75 @@ int64_t slice_count(const DimArgs& a) {
   return slices;
 }
 
-// Calls body(x, index, src, i-strides are in `a`) per element, slice by slice, or, where
-// neighbouring slices lie closer together than the elements of one, in bundles of up to kLanes
-// slices.
-template <class T, class F>
-void slices(const DimArgs& a, int64_t begin, int64_t end, const F& body) {
-  T* x = static_cast<T*>(a.x);
-  T* src = static_cast<T*>(a.src);
-  const int last = a.ndim - 1;
-  const bool bundle = last >= 0 && a.index_strides[last] < a.index_stride;
-  while (begin < end) {
-    Place p(a, begin);
-    int64_t lanes = 1;
-    if (bundle) {
-      lanes = least(least(kLanes, end - begin), a.sizes[last] - begin % a.sizes[last]);
-    }
-    const int64_t xs = bundle ? a.x_strides[last] : 0, is = bundle ? a.index_strides[last] : 0;
-    const int64_t ss = bundle ? a.src_strides[last] : 0;
-    body(x + p.x, a.index + p.index, src + p.src, lanes, xs, is, ss);
-    begin += lanes;
+// One slice, or, where neighbouring slices lie closer together than the elements of one, up to
+// kLanes of them.
+template <class T>
+struct Bundle {
+  T* x;
+  const int64_t* index;
+  T* src;
+  int64_t n, x_stride, index_stride, src_stride;  // along a slice
+  int64_t lanes, x_lane, index_lane, src_lane;    // across slices
+
+  Bundle lane(int64_t j) const {
+    Bundle b = *this;
+    b.x += j * x_lane;
+    b.index += j * index_lane;
+    b.src += j * src_lane;
+    b.lanes = 1;
+    return b;
   }
+
+  // Calls f(element of x, element of src); those of one slice come in order.
+  template <class F>
+  void each(const F& f) const {
+    if (lanes == 1 && index_stride == 1 && src_stride == 1) {
+      for (int64_t i = 0; i < n; ++i) f(x[index[i] * x_stride], src[i]);
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t* at = index + i * index_stride;
+      T* from = src + i * src_stride;
+      for (int64_t j = 0; j < lanes; ++j)
+        f(x[j * x_lane + at[j * index_lane] * x_stride], from[j * src_lane]);
+    }
+  }
+};
+
+template <class T>
+Bundle<T> bundle_at(const DimArgs& a, int64_t slice, int64_t most_lanes) {
+  const Place p(a, slice);
+  const int last = a.ndim - 1;
+  Bundle<T> b{static_cast<T*>(a.x) + p.x,
+              a.index + p.index,
+              static_cast<T*>(a.src) + p.src,
+              a.n,
+              a.x_stride,
+              a.index_stride,
+              a.src_stride,
+              1,
+              0,
+              0,
+              0};
+  if (last >= 0 && a.index_strides[last] < a.index_stride) {
+    b.lanes = least(least(kLanes, most_lanes), a.sizes[last] - slice % a.sizes[last]);
+    b.x_lane = a.x_strides[last];
+    b.index_lane = a.index_strides[last];
+    b.src_lane = a.src_strides[last];
+  }
+  return b;
 }
 
 template <class T, class F>
-void each_slice(const DimArgs& a, const F& body) {
+void each_bundle(const DimArgs& a, const F& body) {
   if (a.n == 0) return;
-  parallel_for(slice_count(a), most<int64_t>(1, kGrain / a.n),
-               [&](int64_t begin, int64_t end) { slices<T>(a, begin, end, body); });
+  parallel_for(slice_count(a), most<int64_t>(1, kGrain / a.n), [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      Bundle<T> b = bundle_at<T>(a, begin, end - begin);
+      body(b);
+      begin += b.lanes;
+    }
+  });
 }
 
 template <class W>
@@ -99,46 +141,34 @@ void with_combine(Combine op, const F& f) {
   }
 }
 
+constexpr int64_t kTile = 8192;
+
 // One slice of half values, summed in float and rounded once: a running bfloat16 sum of ones sticks
 // at 256.
 template <Combine kOp, class E>
-void combine_half_slice(const DimArgs& a, typename E::Storage* x, const int64_t* index,
-                        const typename E::Storage* src, float* tile) {
-  for (int64_t i = 0; i < a.x_size; ++i) tile[i] = E::load(x[i * a.x_stride]);
-  for (int64_t i = 0; i < a.n; ++i) {
-    float& to = tile[index[i * a.index_stride]];
-    to = combine<kOp, E>(to, E::load(src[i * a.src_stride]));
+void combine_half_slice(const Bundle<typename E::Storage>& b, int64_t x_size, float* tile) {
+  for (int64_t i = 0; i < x_size; ++i) tile[i] = E::load(b.x[i * b.x_stride]);
+  for (int64_t i = 0; i < b.n; ++i) {
+    float& to = tile[b.index[i * b.index_stride]];
+    to = combine<kOp, E>(to, E::load(b.src[i * b.src_stride]));
   }
-  for (int64_t i = 0; i < a.x_size; ++i) x[i * a.x_stride] = E::store(tile[i]);
+  for (int64_t i = 0; i < x_size; ++i) b.x[i * b.x_stride] = E::store(tile[i]);
 }
-
-constexpr int64_t kTile = 8192;
 
 template <Combine kOp, class E>
 void combine_slices(const DimArgs& a) {
   using T = typename E::Storage;
-  if (E::is_half && (kOp == Combine::Sum || kOp == Combine::Prod) && a.x_size <= kTile &&
-      a.x_size <= 8 * a.n) {
-    return each_slice<T>(a, [&](T* x, const int64_t* index, T* src, int64_t lanes, int64_t xs,
-                                int64_t is, int64_t ss) {
-      float tile[kTile];
-      if constexpr (E::is_half) {
-        for (int64_t j = 0; j < lanes; ++j) {
-          combine_half_slice<kOp, E>(a, x + j * xs, index + j * is, src + j * ss, tile);
-        }
-      }
-    });
-  }
-  each_slice<T>(a, [&](T* x, const int64_t* index, T* src, int64_t lanes, int64_t xs, int64_t is,
-                       int64_t ss) {
-    for (int64_t i = 0; i < a.n; ++i) {
-      const int64_t* at = index + i * a.index_stride;
-      const T* from = src + i * a.src_stride;
-      for (int64_t j = 0; j < lanes; ++j) {
-        T* to = x + j * xs + at[j * is] * a.x_stride;
-        *to = E::store(combine<kOp, E>(E::load(*to), E::load(from[j * ss])));
-      }
+  if constexpr (E::is_half && (kOp == Combine::Sum || kOp == Combine::Prod)) {
+    // A tile for much more than is touched would cost more than it saves.
+    if (a.x_size <= kTile && a.x_size <= 8 * a.n) {
+      return each_bundle<T>(a, [&](const Bundle<T>& b) {
+        float tile[kTile];
+        for (int64_t j = 0; j < b.lanes; ++j) combine_half_slice<kOp, E>(b.lane(j), a.x_size, tile);
+      });
     }
+  }
+  each_bundle<T>(a, [](const Bundle<T>& b) {
+    b.each([](T& x, const T& src) { x = E::store(combine<kOp, E>(E::load(x), E::load(src))); });
   });
 }
 
@@ -196,33 +226,14 @@ W divide(W x, int64_t count) {
 void gather_dim(int64_t itemsize, const DimArgs& a) {
   with_item(itemsize, [&](auto item) {
     using T = decltype(item);
-    each_slice<T>(a, [&](T* x, const int64_t* index, T* out, int64_t lanes, int64_t xs, int64_t is,
-                         int64_t os) {
-      if (lanes == 1 && a.index_stride == 1 && a.src_stride == 1) {
-        const int64_t step = a.x_stride;
-        for (int64_t i = 0; i < a.n; ++i) out[i] = x[index[i] * step];
-        return;
-      }
-      for (int64_t i = 0; i < a.n; ++i) {
-        const int64_t* at = index + i * a.index_stride;
-        T* to = out + i * a.src_stride;
-        for (int64_t j = 0; j < lanes; ++j) to[j * os] = x[j * xs + at[j * is] * a.x_stride];
-      }
-    });
+    each_bundle<T>(a, [](const Bundle<T>& b) { b.each([](const T& x, T& out) { out = x; }); });
   });
 }
 
 void scatter_dim(int64_t itemsize, const DimArgs& a) {
   with_item(itemsize, [&](auto item) {
     using T = decltype(item);
-    each_slice<T>(a, [&](T* x, const int64_t* index, T* src, int64_t lanes, int64_t xs, int64_t is,
-                         int64_t ss) {
-      for (int64_t i = 0; i < a.n; ++i) {
-        const int64_t* at = index + i * a.index_stride;
-        const T* from = src + i * a.src_stride;
-        for (int64_t j = 0; j < lanes; ++j) x[j * xs + at[j * is] * a.x_stride] = from[j * ss];
-      }
-    });
+    each_bundle<T>(a, [](const Bundle<T>& b) { b.each([](T& x, const T& src) { x = src; }); });
   });
 }
 
