@@ -1,0 +1,198 @@
+"""Methods of Tensor that are written in Python: copying, pickling, printing, type conversion."""
+
+import copy
+from collections import OrderedDict
+
+from flambeau import _C, _legacy, _utils
+from flambeau._tensor_str import _str
+
+Tensor, Parameter = _C.Tensor, _C.Parameter
+
+
+def _method(function):
+    function.__qualname__ = "Tensor." + function.__name__
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+@_method
+def __repr__(self, *, tensor_contents=None):
+    return _str(self, tensor_contents=tensor_contents)
+
+
+@_method
+def __format__(self, format_spec):
+    if self.dim() == 0 and not self.is_meta and isinstance(self, Tensor):
+        return self.item().__format__(format_spec)
+    return object.__format__(self, format_spec)
+
+
+@_method
+def __dir__(self):
+    return sorted(set(dir(type(self))) | set(self.__dict__))
+
+
+# ---- copies ----
+
+
+def _copied_storage(self, memo):
+    storage = self.untyped_storage().__deepcopy__(memo)
+    return _C._tensor_on(
+        storage, self.dtype, self.storage_offset(), tuple(self.shape), tuple(self.stride())
+    )
+
+
+@_method
+def __deepcopy__(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy: only leaves can be copied with their history, got a result of "
+            f"{type(self.grad_fn).__name__}; use x.detach().clone()"
+        )
+    with _C._NoGrad():
+        fresh = self.clone() if self.is_meta else _copied_storage(self, memo)
+        if type(self) is Parameter:
+            fresh = Parameter(fresh, self.requires_grad)
+        elif type(self) is not Tensor:
+            fresh = fresh.as_subclass(type(self))
+    memo[id(self)] = fresh
+    if fresh.requires_grad != self.requires_grad:
+        fresh.requires_grad_(self.requires_grad)
+    if self.grad is not None:
+        fresh.grad = self.grad.__deepcopy__(memo)
+    fresh.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return fresh
+
+
+# ---- pickling: the functions that pickles name are in flambeau/_utils.py ----
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    tensor = func(*args)
+    if type(tensor) is not new_type:
+        tensor = tensor.as_subclass(new_type)
+    if new_type.__setstate__ is not Tensor.__setstate__:
+        tensor.__setstate__(state)
+    else:
+        _utils._with_state(tensor, _utils._own_state(state))
+    return tensor
+
+
+def _rebuild_arguments(self):
+    if self.is_meta:
+        args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+        return _utils._rebuild_meta_tensor_no_storage, args
+    storage = _utils.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+    place = self.storage_offset(), tuple(self.size()), self.stride()
+    return _utils._rebuild_tensor_v2, (storage, *place, self.requires_grad, OrderedDict())
+
+
+@_method
+def __reduce_ex__(self, proto):
+    func, args = _rebuild_arguments(self)
+    state = dict(self.__dict__) or None
+    if type(self) is Tensor and not state:
+        return func, args
+    return _rebuild_from_type_v2, (func, type(self), args, state)
+
+
+@_method
+def __setstate__(self, state):
+    self.__dict__.update(_utils._own_state(state) or {})
+
+
+def _reduce_parameter(self, proto):
+    data, state = self.detach(), dict(self.__dict__)
+    if not state:
+        return _utils._rebuild_parameter, (data, self.requires_grad, OrderedDict())
+    args = (data, self.requires_grad, OrderedDict(), state)
+    return _utils._rebuild_parameter_with_state, args
+
+
+def _copy_parameter(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    return Tensor.__deepcopy__(self, memo)
+
+
+Parameter.__reduce_ex__ = _reduce_parameter
+Parameter.__deepcopy__ = _copy_parameter
+Parameter.__repr__ = lambda self: "Parameter containing:\n" + Tensor.__repr__(self)
+
+
+# ---- types and storages ----
+
+
+@_method
+def type(self, dtype=None, non_blocking=False, **kwargs):  # noqa: A001
+    """The name of the tensor's type, or the tensor in another one."""
+    if dtype is None:
+        return _legacy.type_name(self)
+    return self.to(_legacy.dtype_of(dtype), non_blocking=non_blocking)
+
+
+type = __builtins__["type"] if isinstance(__builtins__, dict) else __builtins__.type  # noqa: A001
+
+
+@_method
+def new(self, *args, **kwargs):
+    """A tensor of the same dtype on the same device, from sizes or data."""
+    kwargs.setdefault("device", self.device)
+    return _C._legacy_new(self.dtype, args, kwargs)
+
+
+@_method
+def storage(self):
+    """The memory as elements of the tensor's dtype."""
+    return _utils.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+Tensor._typed_storage = storage
+
+
+@_method
+def storage_type(self):
+    return _utils.TypedStorage
+
+
+@_method
+def is_shared(self):
+    """Is the memory shared with other processes?"""
+    return self.is_cuda or self.untyped_storage().is_shared()
+
+
+@_method
+def apply_(self, callable):
+    """Replaces every element by callable(element); slow, for small tensors."""
+    return _mapped(self, callable)
+
+
+@_method
+def map_(self, other, callable):
+    """Replaces every element by callable(element, the other's element)."""
+    return _mapped(self, callable, other.expand_as(self))
+
+
+def _mapped(self, function, *others):
+    if self.requires_grad:
+        raise RuntimeError(
+            "apply_: a tensor that requires grad cannot be changed element by element"
+        )
+    columns = [t.reshape(-1).tolist() for t in (self, *others)]
+    values = [function(*row) for row in zip(*columns)]
+    return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
+
+
+@_method
+def module_load(self, other, assign=False):
+    """What a module does with the entry `other` of a state dict for this parameter."""
+    if assign:
+        return (
+            Parameter(other, other.requires_grad) if isinstance(self, Parameter) else other.detach()
+        )
+    return self.copy_(other).detach()
+
+
+del storage, new, apply_, map_, module_load, is_shared, storage_type

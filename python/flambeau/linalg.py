@@ -1,0 +1,14 @@
+"""Linear algebra: decompositions, solvers, norms."""
+
+from flambeau import _C
+
+_PREFIX = "linalg_"
+globals().update(
+    (name.removeprefix(_PREFIX), function)
+    for name, function in vars(_C._linalg).items()
+    if not name.startswith("__")
+)
+__all__ = sorted(
+    name.removeprefix(_PREFIX) for name in vars(_C._linalg) if not name.startswith("__")
+)
+LinAlgError = _C._LinAlgError

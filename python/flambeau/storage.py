@@ -1,0 +1,248 @@
+"""Storages: the bytes behind tensors, and the same bytes seen as elements of one dtype."""
+
+import io
+
+from flambeau import _C
+
+
+class UntypedStorage(_C.StorageBase):
+    """Bytes that tensors share."""
+
+    is_sparse = is_sparse_csr = False
+
+    def __repr__(self):
+        text = "".join(f" {b}\n" for b in self.tolist())
+        return text + f"[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __eq__(self, other):
+        return isinstance(other, UntypedStorage) and self._cdata == other._cdata
+
+    __hash__ = object.__hash__
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        known = memo.setdefault("torch", {})
+        if self._cdata not in known:
+            known[self._cdata] = self.clone()
+        return known[self._cdata]
+
+    def __reduce__(self):
+        return _load_from_bytes, (_saved(self),)
+
+    def untyped(self):
+        return self
+
+    def get_device(self):
+        return self.device.index if self.device.index is not None else -1
+
+    def cpu(self):
+        return self
+
+    def is_pinned(self, device="cuda"):
+        return False
+
+    def is_shared(self):
+        return False
+
+    def byteswap(self, dtype):
+        """Reverses the bytes of every element in place."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        data = memoryview(self).cast("B")
+        for i in range(size // 2):
+            data[i::size], data[size - 1 - i :: size] = (
+                bytes(data[size - 1 - i :: size]),
+                bytes(data[i::size]),
+            )
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order=None, dtype=_C.uint8, count=-1, offset=0):
+        """A copy of a buffer's bytes."""
+        data = memoryview(buffer).cast("B")[offset:]
+        return cls(bytes(data if count < 0 else data[: count * dtype.itemsize]))
+
+
+_C._set_storage_type(UntypedStorage)
+
+
+def _saved(storage):
+    """The bytes of a storage's own pickle, in torch.save's format."""
+    from flambeau.serialization import save
+
+    out = io.BytesIO()
+    save(storage, out, _use_new_zipfile_serialization=False)
+    return out.getvalue()
+
+
+def _load_from_bytes(data):
+    from flambeau.serialization import load
+
+    return load(io.BytesIO(data), weights_only=False)
+
+
+class TypedStorage:
+    """A storage seen as elements of one dtype."""
+
+    is_sparse = False
+    dtype = None
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        self.dtype = dtype or type(self).dtype or _C.get_default_dtype()
+        if wrap_storage is not None:
+            self._untyped_storage = getattr(wrap_storage, "_untyped_storage", wrap_storage)
+        elif not args:
+            self._untyped_storage = UntypedStorage(0, device=device)
+        elif isinstance(args[0], (UntypedStorage, TypedStorage)):
+            self._untyped_storage = getattr(args[0], "_untyped_storage", args[0])
+        elif isinstance(args[0], int):
+            self._untyped_storage = UntypedStorage(args[0] * self.dtype.itemsize, device=device)
+        else:
+            values = _C.tensor(list(args[0]), dtype=self.dtype, device=device)
+            self._untyped_storage = values.untyped_storage()
+
+    def _tensor(self):
+        count = self.nbytes() // self.dtype.itemsize
+        return _C._tensor_on(self._untyped_storage, self.dtype, 0, (count,), (1,))
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self):
+        return self._untyped_storage.is_cuda
+
+    @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def nbytes(self):
+        return self._untyped_storage.nbytes()
+
+    def size(self):
+        return len(self)
+
+    def __len__(self):
+        return self.nbytes() // self.dtype.itemsize
+
+    def element_size(self):
+        return self.dtype.itemsize
+
+    def data_ptr(self):
+        return self._untyped_storage.data_ptr()
+
+    def tolist(self):
+        return self._tensor().tolist()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            raise NotImplementedError("storage: slices are only supported of untyped storages")
+        return self._tensor()[index].item()
+
+    def __setitem__(self, index, value):
+        self._tensor()[index] = value
+
+    def fill_(self, value):
+        self._tensor().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        self._tensor().copy_(source._tensor())
+        return self
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def clone(self):
+        return self._with(self._untyped_storage.clone())
+
+    def _with(self, untyped, dtype=None):
+        return TypedStorage(wrap_storage=untyped, dtype=dtype or self.dtype)
+
+    def to_dtype(self, dtype):
+        return self._with(self._tensor().to(dtype).untyped_storage(), dtype)
+
+    def cpu(self):
+        return self
+
+    def is_pinned(self, device="cuda"):
+        return False
+
+    def is_shared(self):
+        return self._untyped_storage.is_shared()
+
+    def get_device(self):
+        return self._untyped_storage.get_device()
+
+    def pickle_storage_type(self):
+        return _NAMES[self.dtype]
+
+    _pickle_storage_type = pickle_storage_type
+
+    def type(self, dtype=None):
+        return "torch." + _NAMES[self.dtype] if dtype is None else self.to_dtype(dtype)
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self._cdata == other._cdata
+
+    __hash__ = object.__hash__
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return self._with(self._untyped_storage.__deepcopy__(memo))
+
+    def __reduce__(self):
+        return _load_from_bytes, (_saved(self),)
+
+    def __repr__(self):
+        text = "".join(f" {v}\n" for v in self.tolist())
+        return (
+            text
+            + f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        )
+
+
+_NAMES = {
+    _C.float32: "FloatStorage",
+    _C.float64: "DoubleStorage",
+    _C.float16: "HalfStorage",
+    _C.bfloat16: "BFloat16Storage",
+    _C.uint8: "ByteStorage",
+    _C.int8: "CharStorage",
+    _C.int16: "ShortStorage",
+    _C.int32: "IntStorage",
+    _C.int64: "LongStorage",
+    _C.bool: "BoolStorage",
+    _C.complex64: "ComplexFloatStorage",
+    _C.complex128: "ComplexDoubleStorage",
+}
+
+
+class _LegacyStorage(TypedStorage):
+    """torch.FloatStorage and its relatives: typed storages of one dtype."""
+
+
+def _cast(dtype):
+    return lambda self: self.to_dtype(dtype)
+
+
+LEGACY = {
+    name: type(name, (_LegacyStorage,), {"dtype": dtype, "__module__": "flambeau"})
+    for dtype, name in _NAMES.items()
+}
+for _dtype, _name in _NAMES.items():
+    _short = {"ComplexFloatStorage": "complex_float", "ComplexDoubleStorage": "complex_double"}
+    setattr(TypedStorage, _short.get(_name, _name.removesuffix("Storage").lower()), _cast(_dtype))

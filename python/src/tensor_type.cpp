@@ -1,0 +1,70 @@
+// The type flambeau.Tensor: its life (tensor_object.cpp), operators, attributes and methods put
+// together.
+#include "python/src/indexing.h"
+#include "python/src/module.h"
+#include "python/src/operators.h"
+#include "python/src/ops.h"
+#include "python/src/tensor_methods.h"
+#include "python/src/tensor_object.h"
+#include "python/src/wrap.h"
+
+namespace flambeau::python {
+namespace {
+
+PyMemberDef members[] = {
+    // Declared by the base type, so that a subclass leaves both to it (tensor_object.cpp).
+    {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weak), READONLY, nullptr},
+    {}};
+
+// The tables live as long as the type.
+Methods methods;
+Getters getters;
+Slots slots;
+
+void collect() {
+  slots = {{Py_tp_dealloc, slot(tensor_dealloc)},
+           {Py_tp_traverse, slot(tensor_traverse)},
+           {Py_tp_clear, slot(tensor_clear)},
+           {Py_tp_setattro, slot(tensor_setattro)},
+           {Py_mp_subscript, slot(tensor_get_item)},
+           {Py_mp_ass_subscript, slot(tensor_set_item)},
+           {Py_tp_members, members}};
+  append_operator_slots(slots);
+  append_constructors(methods, slots);
+  append_conversions(methods, slots);
+  append_numpy(methods, slots);
+  append_metadata_methods(methods);
+  append_data_methods(methods);
+  append_cast_methods(methods);
+  append_tape_methods(methods);
+  append_storage_methods(methods);
+  // What is written by hand wins over an op of the same name.
+  std::unordered_set<std::string_view> taken;
+  for (const PyMethodDef& m : methods) taken.insert(m.ml_name);
+  append_op_methods(methods, taken);
+  methods.push_back({});
+  append_attributes(getters);
+  getters.push_back({});
+  slots.push_back({Py_tp_methods, methods.data()});
+  slots.push_back({Py_tp_getset, getters.data()});
+  slots.push_back(
+      {Py_tp_doc, const_cast<char*>("An array of numbers of one type that the tape can follow.")});
+  slots.push_back({0, nullptr});
+}
+
+}  // namespace
+
+void init_tensor(PyObject* module) {
+  collect();
+  PyType_Spec spec = {"flambeau.Tensor", sizeof(PyTensor), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  tensor_type = make_type(spec);
+  auto* type = reinterpret_cast<PyObject*>(tensor_type);
+  Ref priority = own(PyLong_FromLong(1000));  // NumPy leaves mixed arithmetic to us
+  checked(PyObject_SetAttrString(type, "__array_priority__", priority.get()));
+  add(module, "Tensor", Py_NewRef(type));
+  core_hooks.drop_python = drop_python_object;
+}
+
+}  // namespace flambeau::python

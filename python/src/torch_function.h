@@ -1,0 +1,22 @@
+// __torch_function__: what the rest of the bindings needs of it (torch_function.cpp).
+#pragma once
+#include <initializer_list>
+
+#include "python/src/py.h"
+
+namespace flambeau::python {
+
+// Above zero the classes of arguments are not asked (inside a handler).
+extern thread_local int overrides_off;
+
+bool may_override(PyObject* o);
+// An operator with operands of classes that override: what they answer; null: nobody does. `method`
+// is Tensor's, given the operands in this order.
+PyObject* ask_operands(const char* method, std::initializer_list<PyObject*> operands);
+// The result in the class of the operands where that is a plain subclass. Takes `result`.
+PyObject* as_operands(PyObject* result, std::initializer_list<PyObject*> operands);
+
+// Tensor.__torch_function__(func, types, args=(), kwargs=None): the classmethod of the base class.
+PyObject* tensor_torch_function(PyObject* cls, PyObject* args);
+
+}  // namespace flambeau::python
