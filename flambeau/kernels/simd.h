@@ -30,13 +30,11 @@ struct Mask {
     __builtin_memcpy(&bytes, p, size_t(n));
     return __builtin_convertvector(bytes != 0, Lanes);
   }
-  void store(bool* p) const {
-    auto bytes = __builtin_convertvector(v, Raw<int8_t, kLanes>) & 1;
-    __builtin_memcpy(p, &bytes, kLanes);
-  }
+  void store(bool* p) const { store_mask(p, v); }
   void store_partial(bool* p, int64_t n) const {
-    auto bytes = __builtin_convertvector(v, Raw<int8_t, kLanes>) & 1;
-    for (int64_t i = 0; i < n; ++i) p[i] = bytes[i];
+    bool all[kLanes];
+    store_mask(all, v);
+    for (int64_t i = 0; i < n; ++i) p[i] = all[i];
   }
   bool lane(int i) const { return v[i] != 0; }
 

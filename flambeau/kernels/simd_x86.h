@@ -79,6 +79,17 @@ inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
   return _mm512_insertf32x8(_mm512_zextps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
 }
 
+// Masks as bytes 0 and 1.
+inline void store_mask(bool* p, Raw<int32_t> m) {
+  _mm_storeu_si128((__m128i*)p, _mm_maskz_set1_epi8(_mm512_movepi32_mask((__m512i)m), 1));
+}
+inline void store_mask(bool* p, Raw<int64_t> m) {
+  _mm_storel_epi64((__m128i*)p, _mm_maskz_set1_epi8(_mm512_movepi64_mask((__m512i)m), 1));
+}
+inline Raw<int8_t, 16> narrow_bytes(Raw<int32_t> x) {
+  return (Raw<int8_t, 16>)_mm512_cvtepi32_epi8((__m512i)x);
+}
+
 // The first n lanes, 0 <= n <= lanes; the others read as zero and are not written.
 template <class T>
 Raw<T> load_first(const T* p, int64_t n) {
@@ -116,6 +127,16 @@ inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
 }
 inline bool any_raw(Raw<int32_t> m) { return _mm256_movemask_epi8((__m256i)m) != 0; }
 inline bool any_raw(Raw<int64_t> m) { return _mm256_movemask_epi8((__m256i)m) != 0; }
+inline void store_mask(bool* p, Raw<int32_t> m) {
+  __m256i x = (__m256i)m;
+  __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  _mm_storel_epi64((__m128i*)p, _mm_abs_epi8(_mm_packs_epi16(words, words)));
+}
+// Bit i of the answers times 2^(7 i) lands in byte i.
+inline void store_mask(bool* p, Raw<int64_t> m) {
+  uint32_t bytes = uint32_t(_mm256_movemask_pd((__m256d)m)) * 0x00204081 & 0x01010101;
+  __builtin_memcpy(p, &bytes, 4);
+}
 inline Raw<double> widen_low(Raw<float> x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 inline Raw<double> widen_high(Raw<float> x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
@@ -163,6 +184,15 @@ inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) { return a *
 inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) { return a * b + c; }
 inline bool any_raw(Raw<int32_t> m) { return _mm_movemask_epi8((__m128i)m) != 0; }
 inline bool any_raw(Raw<int64_t> m) { return _mm_movemask_epi8((__m128i)m) != 0; }
+// Bit i of the answers times 2^(7 i) lands in byte i.
+inline void store_mask(bool* p, Raw<int32_t> m) {
+  uint32_t bytes = uint32_t(_mm_movemask_ps((__m128)m)) * 0x00204081 & 0x01010101;
+  __builtin_memcpy(p, &bytes, 4);
+}
+inline void store_mask(bool* p, Raw<int64_t> m) {
+  uint16_t bytes = uint16_t(_mm_movemask_pd((__m128d)m) * 0x81 & 0x0101);
+  __builtin_memcpy(p, &bytes, 2);
+}
 inline Raw<double> widen_low(Raw<float> x) { return _mm_cvtps_pd(x); }
 inline Raw<double> widen_high(Raw<float> x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
 inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {

@@ -3,15 +3,10 @@
 #include "flambeau/kernels/cpu/cast.h"
 
 #include "flambeau/kernels/cplx.h"
-#include "flambeau/kernels/halves.h"
+#include "flambeau/kernels/lanes.h"
 
 namespace flambeau::FL_ISA {
 namespace {
-
-template <class T>
-inline constexpr bool kIsComplex = false;
-template <class T>
-inline constexpr bool kIsComplex<Cplx<T>> = true;
 
 // The processor's own truncation: out of range gives the least integer, where a C++ cast is
 // undefined.
@@ -37,15 +32,15 @@ template <class To, class From>
 To convert_one(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
-  } else if constexpr (kIsComplex<From>) {
+  } else if constexpr (kIsCplx<From>) {
     if constexpr (std::is_same_v<To, bool>) {
       return x.re != 0 || x.im != 0;
-    } else if constexpr (kIsComplex<To>) {
+    } else if constexpr (kIsCplx<To>) {
       return {typename To::Real(x.re), typename To::Real(x.im)};
     } else {
       return convert_one<To>(x.re);
     }
-  } else if constexpr (kIsComplex<To>) {
+  } else if constexpr (kIsCplx<To>) {
     return {convert_one<typename To::Real>(x), 0};
   } else if constexpr (kIsHalf<From>) {
     return convert_one<To>(widen_one(x));
@@ -65,49 +60,74 @@ constexpr int kBlock = Vec<float>::kLanes;
 template <class T>
 using Block = Raw<T, kBlock>;
 
-template <class T>
+// Elements as lanes; bytes on their way to wider types as int32, since GCC 12 widens bytes one by
+// one.
+template <class From, class To>
 auto load_block(const char* p) {
-  if constexpr (kIsHalf<T>) {
-    return Block<float>(load_wide(reinterpret_cast<const T*>(p)).v);
+  if constexpr (kIsHalf<From>) {
+    return Block<float>(load_wide(reinterpret_cast<const From*>(p)).v);
+  } else if constexpr (sizeof(From) < 4 && (kIsHalf<To> || sizeof(To) >= 4)) {
+    return Block<int32_t>(extend(reinterpret_cast<const From*>(p)));
   } else {
-    Block<T> x;
+    Block<From> x;
     __builtin_memcpy(&x, p, sizeof x);
     return x;
   }
 }
 
-template <class To, class From>
-void store_block(char* p, From x) {
+template <class To, class Lanes>
+void store_block(char* p, Lanes x) {
   using Lane = std::remove_cvref_t<decltype(x[0])>;
+  constexpr bool from_float = kIsFloat<Lane>, to_float = kIsFloat<To>;
   if constexpr (std::is_same_v<To, bool>) {
-    Block<int8_t> answer = __builtin_convertvector(x != 0, Block<int8_t>) & 1;
-    __builtin_memcpy(p, &answer, sizeof answer);
+    if constexpr (sizeof(Lane) == 4) {
+      store_mask(reinterpret_cast<bool*>(p), x != 0);
+    } else {
+      Block<int8_t> answer = __builtin_convertvector(x != 0, Block<int8_t>) & 1;
+      __builtin_memcpy(p, &answer, sizeof answer);
+    }
   } else if constexpr (kIsHalf<To>) {
     store_narrow(reinterpret_cast<To*>(p), Vec<float>(__builtin_convertvector(x, Block<float>)));
-  } else if constexpr (kIsFloat<Lane> && !kIsFloat<To> && sizeof(To) < 4) {
-    auto y = __builtin_convertvector(__builtin_convertvector(x, Block<int32_t>), Block<To>);
+  } else if constexpr (from_float && !to_float && sizeof(To) < 4) {
+    store_block<To>(p, __builtin_convertvector(x, Block<int32_t>));
+#if defined(__AVX512F__)
+  } else if constexpr (sizeof(Lane) == 4 && sizeof(To) == 1) {
+    Block<int8_t> y = narrow_bytes(Raw<int32_t>(x));
     __builtin_memcpy(p, &y, sizeof y);
+#endif
   } else {
     auto y = __builtin_convertvector(x, Block<To>);
     __builtin_memcpy(p, &y, sizeof y);
   }
 }
 
-// Unsigned 32 and 64-bit results of floats need two steps that single elements do as well.
+// Without AVX-512 no instruction converts floats to 64 bits in lanes, and unsigned results need two
+// steps: single elements are faster then.
 template <class To, class From>
 constexpr bool blocks_pay() {
-  if (kIsComplex<To> || kIsComplex<From>) return false;
+  if (kIsCplx<To> || kIsCplx<From>) return false;
   bool from_float = kIsFloat<From> || kIsHalf<From>;
-  return !(from_float && (std::is_same_v<To, uint32_t> || std::is_same_v<To, uint64_t>));
+  bool wide = std::is_same_v<To, uint32_t> || (!kIsFloat<To> && sizeof(To) == 8);
+  if (from_float && wide) return kVecBytes == 64 && std::is_same_v<To, int64_t>;
+  return true;
 }
 
 template <class To, class From>
 void convert(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
   int64_t i = 0;
-  if constexpr (blocks_pay<To, From>()) {
+  if constexpr (std::is_same_v<To, bool> && sizeof(From) == 8 && !kIsCplx<From>) {
+    if (src_stride == sizeof(From) && dst_stride == sizeof(To)) {
+      for (; i + Vec<From>::kLanes <= n; i += Vec<From>::kLanes) {
+        (Vec<From>::load(reinterpret_cast<const From*>(src) + i) != 0)
+            .store(reinterpret_cast<bool*>(dst) + i);
+      }
+      src += i * src_stride;
+      dst += i * dst_stride;
+    }
+  } else if constexpr (blocks_pay<To, From>()) {
     if (src_stride == sizeof(From) && dst_stride == sizeof(To)) {
       for (; i + kBlock <= n; i += kBlock) {
-        store_block<To>(dst + i * sizeof(To), load_block<From>(src + i * sizeof(From)));
+        store_block<To>(dst + i * sizeof(To), load_block<From, To>(src + i * sizeof(From)));
       }
       src += i * src_stride;
       dst += i * dst_stride;
