@@ -215,11 +215,11 @@ class HookMethods:
 
     def _call_slow(self, args, kwargs):
         """`forward` with every hook around it; hooks with `always_call` run on errors too."""
-        done = set()
+        call = _Call(args, kwargs)
         try:
-            return _call_with_hooks(self, args, kwargs, done)
+            return _call_with_hooks(self, call)
         except Exception:
-            _run_always_called(self, args, kwargs, done)
+            _run_always_called(self, call)
             raise
 
     def _call_impl(self, *args, **kwargs):
@@ -247,39 +247,48 @@ def _pre_hooks(module, args, kwargs):
     return args, kwargs
 
 
-def _call_with_hooks(module, args, kwargs, done):
+class _Call:
+    """How far a call has come: what its arguments and result are now, which hooks have run."""
+
+    __slots__ = ("args", "kwargs", "result", "done")
+
+    def __init__(self, args, kwargs):
+        self.args, self.kwargs, self.result, self.done = args, kwargs, None, set()
+
+
+def _call_with_hooks(module, call):
     full, regular, bridge = (), (), None
     if module._backward_hooks or _global_backward_hooks:
         full, regular = module._get_backward_hooks()
     before = module._get_backward_pre_hooks()
-    args, kwargs = _pre_hooks(module, args, kwargs)
+    call.args, call.kwargs = _pre_hooks(module, call.args, call.kwargs)
     if full or before:
         bridge = BackwardHook(module, full, before)
-        args = bridge.setup_input_hook(args)
-    result = module.forward(*args, **kwargs)
+        call.args = bridge.setup_input_hook(call.args)
+    call.result = module.forward(*call.args, **call.kwargs)
     for key, hook in (*_global_forward_hooks.items(), *module._forward_hooks.items()):
         if key in module._forward_hooks_always_called or key in _global_forward_hooks_always_called:
-            done.add(key)
-        new = _run_forward_hook(module, key, hook, args, kwargs, result)
+            call.done.add(key)
+        new = _run_forward_hook(module, key, hook, call)
         if new is not None:
-            result = new
+            call.result = new
     if bridge is not None:
-        if not isinstance(result, (flambeau.Tensor, tuple)):
+        if not isinstance(call.result, (flambeau.Tensor, tuple)):
             warnings.warn(
                 "full backward hooks need a tensor or a tuple of tensors as the module's result, "
-                f"got {type(result)}",
+                f"got {type(call.result)}",
                 stacklevel=3,
             )
-        result = bridge.setup_output_hook(result)
+        call.result = bridge.setup_output_hook(call.result)
     if regular:
-        _attach_regular(module, regular, args, result)
-    return result
+        _attach_regular(module, regular, call.args, call.result)
+    return call.result
 
 
-def _run_forward_hook(module, key, hook, args, kwargs, result):
+def _run_forward_hook(module, key, hook, call):
     if key in module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
-        return hook(module, args, kwargs, result)
-    return hook(module, args, result)
+        return hook(module, call.args, call.kwargs, call.result)
+    return hook(module, call.args, call.result)
 
 
 def _attach_regular(module, hooks, args, result) -> None:
@@ -296,16 +305,16 @@ def _attach_regular(module, hooks, args, result) -> None:
     module._maybe_warn_non_full_backward_hook(args, result, var.grad_fn)
 
 
-def _run_always_called(module, args, kwargs, done) -> None:
+def _run_always_called(module, call) -> None:
     """After an error: the hooks that asked for it and have not run; their own errors only warn."""
     for marks, hooks in (
         (_global_forward_hooks_always_called, _global_forward_hooks),
         (module._forward_hooks_always_called, module._forward_hooks),
     ):
         for key, hook in hooks.items() if marks else ():
-            if key not in marks or key in done:
+            if key not in marks or key in call.done:
                 continue
             try:
-                _run_forward_hook(module, key, hook, args, kwargs, None)
+                _run_forward_hook(module, key, hook, call)
             except Exception as e:
                 warnings.warn(f"forward hook with always_call=True raised {e!r}", stacklevel=3)

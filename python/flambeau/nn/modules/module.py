@@ -72,18 +72,6 @@ def _check_name(name, kind, module) -> None:
         raise KeyError(f'{kind}: name must not be empty, got ""')
 
 
-def _parse_to(device=None, dtype=None, non_blocking=False, *, memory_format=None):
-    """Sorts out the three forms of `to`: (device, dtype), (dtype) and (tensor)."""
-    if isinstance(device, flambeau.Tensor):
-        non_blocking = dtype if isinstance(dtype, bool) else non_blocking
-        return device.device, device.dtype, non_blocking, memory_format
-    if isinstance(device, flambeau.dtype):
-        non_blocking = dtype if isinstance(dtype, bool) else non_blocking
-        return None, device, non_blocking, memory_format
-    device = None if device is None else flambeau.device(device)
-    return device, dtype, non_blocking, memory_format
-
-
 class Module(StateMethods, HookMethods, _ModuleBase):
     """Base of all layers and models.
 
@@ -316,17 +304,27 @@ class Module(StateMethods, HookMethods, _ModuleBase):
         """Moves parameters and buffers to `device` without their values."""
         return self._apply(lambda t: flambeau.empty_like(t, device=device), recurse=recurse)
 
-    def to(self, *args, **kwargs):
+    def to(
+        self, device=None, dtype=None, non_blocking=False, *, tensor=None, memory_format=None
+    ):
         """Moves and casts parameters and buffers in place: (device, dtype), (dtype) or (tensor).
 
         Only floating and complex ones are cast; `memory_format` applies to 4-d and 5-d ones.
         """
-        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if isinstance(device, (flambeau.Tensor, flambeau.dtype)):
+            # The other two forms: their second argument is non_blocking.
+            non_blocking = non_blocking if dtype is None else dtype
+            if isinstance(device, flambeau.dtype):
+                device, dtype = None, device
+            else:
+                tensor = device
+        if tensor is not None:
+            device, dtype = tensor.device, tensor.dtype
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"Module.to: dtype must be floating or complex, got {dtype}")
         move = {"non_blocking": non_blocking}
         if device is not None:
-            move["device"] = device
+            move["device"] = flambeau.device(device)
         cast = move if dtype is None else {**move, "dtype": dtype}
 
         def convert(t):
