@@ -87,14 +87,14 @@ inline int64_t position_of(uint64_t word) { return int64_t(word & 0xffffffff); }
 
 // Uninitialised memory of the allocator. Made before threads start: a chunk must not throw.
 template <class T>
-class Scratch {
+class Buffer {
  public:
-  explicit Scratch(int64_t count)
+  explicit Buffer(int64_t count)
       : bytes_(size_t(count) * sizeof(T)),
         data_(static_cast<T*>(allocator(DeviceType::CPU).allocate(bytes_))) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { allocator(DeviceType::CPU).release(data_, bytes_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { allocator(DeviceType::CPU).release(data_, bytes_); }
   T* get() const { return data_; }
 
  private:

@@ -56,7 +56,7 @@ void add_weights(const int64_t* x, const T* weights, int64_t n, T* out) {
 
 template <class T>
 void histogram(const T* x, int64_t n, T low, T high, int64_t bins, T* out) {
-  Scratch<int64_t> counts(bins);
+  Buffer<int64_t> counts(bins);
   std::fill_n(counts.get(), bins, 0);
   for (int64_t i = 0; i < n; ++i) {
     if (!(x[i] >= low && x[i] <= high)) continue;  // leaves NaN out too
@@ -91,7 +91,7 @@ void searchsorted_rows(DType dtype, const void* sorted, bool one_row, int64_t si
 void bincount_items(const int64_t* x, int64_t n, int64_t bins, int64_t* out) {
   std::fill_n(out, bins, 0);
   // Two counters per bin, as equal values in a row would wait for each other.
-  order::Scratch<int64_t> second(bins);
+  order::Buffer<int64_t> second(bins);
   std::fill_n(second.get(), bins, 0);
   int64_t i = 0;
   for (; i + 2 <= n; i += 2) {

@@ -34,6 +34,38 @@ struct Wide {
   static int64_t position(const Item& item) { return item.position; }
 };
 
+// Moves the first k of a[0, n), in the order `before`, to its front; the k-th of them is then a[k -
+// 1]. Quickselect whose partition has no branch to mispredict, which is what std::nth_element
+// spends its time on.
+template <class Item, class Before>
+void select_first(Item* a, int64_t n, int64_t k, Before before) {
+  constexpr int64_t kSmall = 16;
+  int64_t low = 0, high = n;
+  for (int round = 0; round < 40 && high - low > kSmall; ++round) {
+    Item *first = a + low, *middle = a + low + (high - low) / 2, *last = a + high - 1;
+    if (before(*middle, *first)) std::swap(*middle, *first);
+    if (before(*last, *first)) std::swap(*last, *first);
+    if (before(*middle, *last)) std::swap(*middle, *last);
+    const Item pivot = *last;
+    int64_t place = low;
+    for (int64_t i = low; i < high - 1; ++i) {
+      Item item = a[i];
+      a[i] = a[place];
+      a[place] = item;
+      place += before(item, pivot);
+    }
+    std::swap(a[place], *last);
+    if (place == k - 1) return;
+    if (place < k - 1) {
+      low = place + 1;
+    } else {
+      high = place;
+    }
+  }
+  std::nth_element(a + low, a + k - 1, a + high,
+                   before);  // the rest, and inputs that defeat the pivots
+}
+
 constexpr int kBlock = 16;
 
 // Keeps the best k of what it is given. When there is no room for another block all but the best k
@@ -48,7 +80,7 @@ struct Best {
   bool full() const { return count + kBlock > capacity; }
   void shrink() {
     if (count <= k) return;
-    std::nth_element(items, items + k - 1, items + count, std::greater<Item>());
+    select_first(items, count, k, std::greater<Item>());
     count = k;
     threshold = Shape::key(items[k - 1]);
   }
@@ -116,7 +148,7 @@ void topk_of(const typename F::Key* x, int64_t rows, int64_t cols, int64_t k,
              typename F::Key* values, int64_t* indices) {
   using Shape = ShapeOf<F>;
   const int64_t groups = group_count(rows, cols), capacity = capacity_for(k);
-  Scratch<typename Shape::Item> scratch(groups * capacity);
+  Buffer<typename Shape::Item> scratch(groups * capacity);
   parallel_for(groups, 1, [&](int64_t g, int64_t end) {
     for (int64_t r = rows * g / groups; r < rows * end / groups; ++r) {
       const auto* row = x + r * cols;
@@ -135,8 +167,8 @@ void topk_of(const typename F::Key* x, int64_t rows, int64_t cols, int64_t k,
 void topk_by_sort(DType dtype, const void* x, int64_t rows, int64_t cols, int64_t k, bool largest,
                   char* values, int64_t* indices) {
   const int64_t size = itemsize(dtype);
-  Scratch<char> sorted(cols * size);
-  Scratch<int64_t> positions(cols);
+  Buffer<char> sorted(cols * size);
+  Buffer<int64_t> positions(cols);
   for (int64_t r = 0; r < rows; ++r) {
     sort_rows(dtype, static_cast<const char*>(x) + r * cols * size, 1, cols, largest, sorted.get(),
               positions.get());
@@ -161,7 +193,7 @@ struct Selector {
   int64_t find(int64_t k) {
     constexpr int64_t kWorthCounting = 4096;
     int64_t count = n < kWorthCounting ? all_words() : words_of_digit(k);
-    std::nth_element(words, words + k, words + count);
+    select_first(words, count, k + 1, std::less<uint64_t>());
     if (kDropped == 0) return position_of(words[k]);
     const uint64_t top = key_of(words[k]);
     int64_t equal = 0, before = 0;
@@ -171,7 +203,7 @@ struct Selector {
       int64_t at = position_of(words[i]);
       words[equal++] = make_word(uint64_t(F::encode(x[at])) & 0xffffffff, at);
     }
-    std::nth_element(words, words + (k - before), words + equal);
+    select_first(words, equal, k - before + 1, std::less<uint64_t>());
     return position_of(words[k - before]);
   }
 
@@ -239,8 +271,8 @@ void pick_per_row(DType dtype, const void* data, int64_t rows, int64_t cols, voi
                   int64_t* indices, const Pick& pick) {
   check_positions(cols);
   const int64_t groups = group_count(rows, cols);
-  Scratch<uint64_t> scratch(groups *
-                            (cols + 1));  // one more: branch-free loops write past their last word
+  Buffer<uint64_t> scratch(groups *
+                           (cols + 1));  // one more: branch-free loops write past their last word
   with_format(dtype, [&](auto format) {
     using U = typename decltype(format)::Key;
     const U* x = static_cast<const U*>(data);
@@ -291,7 +323,7 @@ void median_rows(DType dtype, const void* x, int64_t rows, int64_t cols, bool ig
 
 void mode_rows(DType dtype, const void* x, int64_t rows, int64_t cols, void* values,
                int64_t* indices) {
-  order::Scratch<int64_t> sorted(rows * cols);
+  order::Buffer<int64_t> sorted(rows * cols);
   sort_rows(dtype, x, rows, cols, false, nullptr, sorted.get());
   order::with_format(dtype, [&](auto format) {
     using F = decltype(format);

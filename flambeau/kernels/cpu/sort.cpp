@@ -205,7 +205,7 @@ void sort_rows(DType dtype, const void* data, int64_t rows, int64_t cols, bool d
   if (rows == 0 || cols == 0) return;
   order::check_positions(cols);
   const int64_t groups = order::group_count(rows, cols);
-  order::Scratch<uint64_t> scratch(groups * 2 * cols);
+  order::Buffer<uint64_t> scratch(groups * 2 * cols);
   order::with_format(dtype, [&](auto format) {
     using F = decltype(format);
     using U = typename F::Key;

@@ -33,7 +33,7 @@ bool differ(typename F::Key a, typename F::Key b) {
 template <class F>
 int64_t unique_by_sort(const typename F::Key* x, int64_t n, typename F::Key* values, Runs runs,
                        DType dtype) {
-  Scratch<int64_t> sorted(n);
+  Buffer<int64_t> sorted(n);
   sort_rows(dtype, x, 1, n, false, nullptr, sorted.get());
   typename F::Key last = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -52,7 +52,7 @@ template <class F>
 int64_t unique_by_count(const typename F::Key* x, int64_t n, typename F::Key low, int64_t range,
                         typename F::Key* values, int64_t* inverse, int64_t* counts) {
   using U = typename F::Key;
-  Scratch<int64_t> slots(range);
+  Buffer<int64_t> slots(range);
   int64_t* slot = slots.get();
   std::fill_n(slot, range, 0);
   for (int64_t i = 0; i < n; ++i) ++slot[U(F::encode(x[i]) - low)];
@@ -129,14 +129,14 @@ int64_t unique_consecutive(DType dtype, const void* data, int64_t n, void* value
 
 int64_t unique_rows(DType dtype, const void* x, int64_t n, int64_t m, bool consecutive,
                     int64_t* firsts, int64_t* inverse, int64_t* counts) {
-  order::Scratch<uint64_t> keys(n * m);
+  order::Buffer<uint64_t> keys(n * m);
   order::with_format(dtype, [&](auto format) {
     using F = decltype(format);
     const auto* elements = static_cast<const typename F::Key*>(x);
     for (int64_t i = 0; i < n * m; ++i) keys.get()[i] = F::encode(elements[i]);
   });
   order::KeyRows rows{keys.get(), m};
-  order::Scratch<int64_t> sorted(n);
+  order::Buffer<int64_t> sorted(n);
   std::iota(sorted.get(), sorted.get() + n, 0);
   if (!consecutive) {
     std::stable_sort(sorted.get(), sorted.get() + n,
