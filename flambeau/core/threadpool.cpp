@@ -32,6 +32,7 @@ constexpr int kMaxClaims = 4096;  // claims and failed claims of one job must fi
 constexpr int kMaxThreads = 4096;
 constexpr int64_t kSpinNs = 60'000;      // a worker's wait for the next job before it parks
 constexpr int64_t kShortSpinNs = 2'000;  // the caller's wait where spinning would burn a CPU quota
+constexpr int64_t kLookNs = 5'000'000;   // between two looks at the CPU mask
 constexpr int64_t kWakeNs = 40'000;      // what a parked worker needs to arrive
 constexpr int64_t kMeasuredChunks =
     8;  // with this many chunks the first is timed before anybody is woken
@@ -151,6 +152,7 @@ class Pool {
   int threads_ = 0;  // what the pool was started for
   bool spins_ = false;
   bool handles_fork_ = false;
+  int64_t next_look_ = 0;
   cpu_set_t cpus_{};
   int16_t worker_on_[CPU_SETSIZE]{};
 };
@@ -309,11 +311,14 @@ void Pool::choose_excluded() {
   }
 }
 
-// True when workers stand ready. The CPU mask is read again whenever some are parked: waking them
-// costs far more.
+// True when workers stand ready. While some are parked the CPU mask is read again, now and then:
+// that costs a microsecond, waking them far more.
 bool Pool::prepare() {
   bool same_count = wanted_threads() == 0 || wanted_threads() == threads_;
   if (FL_LIKELY(worker_count_ && same_count && sleepers() == 0)) return true;
+  int64_t now = now_ns();
+  if (threads_ && same_count && now < next_look_) return worker_count_ > 0;
+  next_look_ = now + kLookNs;
   cpu_set_t cpus = allowed_cpus();
   int threads = threads_for(CPU_COUNT(&cpus));
   if (threads > kMaxThreads) threads = kMaxThreads;
