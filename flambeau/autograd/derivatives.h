@@ -16,4 +16,24 @@ inline Tensor expand_reduced(const Tensor& g, IntList sizes, int, int) {
 Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList size, IntList stride,
                            std::optional<int64_t> offset);
 
+Tensor linear_input_backward(const Tensor& g, const Tensor& weight);
+Tensor linear_weight_backward(const Tensor& g, const Tensor& input, int64_t ndim);
+
+// Gradients of views: zeros with g where the view lies.
+Tensor select_backward(const Tensor& g, IntList sizes, int64_t dim, int64_t index);
+Tensor slice_backward(const Tensor& g, IntList sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> end, int64_t step);
+Tensor diagonal_backward(const Tensor& g, IntList sizes, int64_t offset, int64_t dim1,
+                         int64_t dim2);
+Tensor permute_backward(const Tensor& g, IntList dims);
+Tensor split_backward(TensorList gs, IntList sizes, IntList split_size, int64_t dim);
+Tensor split_backward(TensorList gs, IntList sizes, int64_t split_size, int64_t dim);
+Tensor unbind_backward(TensorList gs, IntList sizes, DType dtype, int64_t dim);
+Tensor unfold_backward(const Tensor& g, IntList sizes, int64_t dimension, int64_t size,
+                       int64_t step);
+
+// The pieces of g, each of the dtype its tensor had.
+std::vector<Tensor> cat_backward(const Tensor& g, const std::vector<Ints>& sizes,
+                                 const std::vector<DType>& dtypes, int64_t dim);
+
 }  // namespace flambeau

@@ -22,4 +22,113 @@ Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList size, In
   return ops::as_strided_scatter(zeros, g, size, stride, offset);
 }
 
+namespace {
+
+// Zeros of `sizes` in which the part that `view` shows is g. Out of place where a graph is being
+// made.
+template <class View>
+Tensor embed(const Tensor& g, IntList sizes, View view) {
+  Tensor zeros = ops::zeros(sizes, g.dtype(), {}, g.device());
+  Tensor part = view(zeros);
+  ops::copy_(part, g);
+  return zeros;
+}
+
+}  // namespace
+
+Tensor select_backward(const Tensor& g, IntList sizes, int64_t dim, int64_t index) {
+  return embed(g, sizes, [&](const Tensor& z) { return ops::select(z, dim, index); });
+}
+
+Tensor slice_backward(const Tensor& g, IntList sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> end, int64_t step) {
+  return embed(g, sizes, [&](const Tensor& z) { return ops::slice(z, dim, start, end, step); });
+}
+
+Tensor diagonal_backward(const Tensor& g, IntList sizes, int64_t offset, int64_t dim1,
+                         int64_t dim2) {
+  return embed(g, sizes, [&](const Tensor& z) { return ops::diagonal(z, offset, dim1, dim2); });
+}
+
+Tensor permute_backward(const Tensor& g, IntList dims) {
+  Ints inverse(dims.size());
+  int64_t n = int64_t(dims.size());
+  for (int64_t i = 0; i < n; i++) inverse[size_t(wrap_dim("permute", dims[size_t(i)], n))] = i;
+  return ops::permute(g, inverse);
+}
+
+namespace {
+
+// Joins the gradients of pieces along a dim; those that nobody used are zeros of `piece(i)` sizes.
+template <class Sizes>
+std::vector<Tensor> fill_gaps(TensorList gs, Sizes piece) {
+  const Tensor* known = nullptr;
+  for (const Tensor& g : gs) {
+    if (g.defined()) known = &g;
+  }
+  std::vector<Tensor> full;
+  for (size_t i = 0; i < gs.size(); i++) {
+    full.push_back(gs[i].defined() ? gs[i]
+                                   : ops::zeros(piece(i), known->dtype(), {}, known->device()));
+  }
+  return full;
+}
+
+}  // namespace
+
+Tensor split_backward(TensorList gs, IntList sizes, IntList split_size, int64_t dim) {
+  dim = wrap_dim("split", dim, int64_t(sizes.size()));
+  auto full = fill_gaps(gs, [&](size_t i) {
+    Ints s(sizes);
+    s[size_t(dim)] = split_size[i];
+    return s;
+  });
+  return ops::cat(full, dim);
+}
+
+Tensor split_backward(TensorList gs, IntList sizes, int64_t split_size, int64_t dim) {
+  dim = wrap_dim("split", dim, int64_t(sizes.size()));
+  Ints each;
+  for (size_t i = 0; i < gs.size(); i++)
+    each.push_back(std::min(split_size, sizes[size_t(dim)] - int64_t(i) * split_size));
+  return split_backward(gs, sizes, IntList(each), dim);
+}
+
+Tensor unbind_backward(TensorList gs, IntList sizes, DType, int64_t dim) {
+  dim = wrap_dim("unbind", dim, int64_t(sizes.size()));
+  Ints s(sizes);
+  s.erase(size_t(dim));
+  return ops::stack(fill_gaps(gs, [&](size_t) { return s; }), dim);
+}
+
+Tensor unfold_backward(const Tensor& g, IntList sizes, int64_t dimension, int64_t size,
+                       int64_t step) {
+  if (sizes.empty()) return size ? ops::reshape(g, {}) : ops::zeros({}, g.dtype(), {}, g.device());
+  int64_t dim = wrap_dim("unfold", dimension, int64_t(sizes.size()));
+  // Windows overlap: each offset inside the window is a slice without overlap.
+  Tensor total = ops::zeros(sizes, g.dtype(), {}, g.device());
+  int64_t windows = (sizes[size_t(dim)] - size) / step + 1;
+  for (int64_t k = 0; k < size; k++) {
+    Tensor part = ops::slice(total, dim, k, k + (windows - 1) * step + 1, step);
+    ops::add_(part, ops::select(g, -1, k));
+  }
+  return total;
+}
+
+std::vector<Tensor> cat_backward(const Tensor& g, const std::vector<Ints>& sizes,
+                                 const std::vector<DType>& dtypes, int64_t dim) {
+  dim = wrap_dim("cat", dim, g.ndim());
+  std::vector<Tensor> pieces;
+  int64_t start = 0;
+  for (size_t i = 0; i < sizes.size(); i++) {
+    bool left_out = sizes[i].size() == 1 && sizes[i][0] == 0;
+    int64_t length = left_out ? 0 : sizes[i][size_t(dim)];
+    Tensor piece = left_out ? ops::zeros(sizes[i], g.dtype(), {}, g.device())
+                            : ops::narrow(g, dim, start, length);
+    start += length;
+    pieces.push_back(fit_grad(piece, piece.sizes(), dtypes[i]));
+  }
+  return pieces;
+}
+
 }  // namespace flambeau

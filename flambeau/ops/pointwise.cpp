@@ -319,6 +319,13 @@ Device check_devices(std::string_view op, Inputs inputs, std::string_view names)
   return device;
 }
 
+Device list_device(std::string_view op, TensorList tensors) {
+  FL_CHECK(!tensors.empty(), RuntimeError, "{}: at least one tensor is needed, got an empty list",
+           op);
+  for (const Tensor& t : tensors) check_devices(op, {&tensors[0], &t});
+  return tensors[0].device();
+}
+
 void copy_elements(const Tensor& dst, const Tensor& src) {
   if (dst.numel() == 0 || !dst->data) return;
   Iteration it(dst.sizes());

@@ -39,6 +39,8 @@ FL_API void pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Num
 FL_API Ints broadcast_sizes(std::string_view op, Inputs inputs);
 // All on one device (0-d cpu tensors go everywhere). Returns it.
 FL_API Device check_devices(std::string_view op, Inputs inputs, std::string_view names = {});
+// The same for a list, which must not be empty.
+FL_API Device list_device(std::string_view op, TensorList tensors);
 // dst[...] = src[...], broadcast and cast; no tape.
 FL_API void copy_elements(const Tensor& dst, const Tensor& src);
 

@@ -110,8 +110,12 @@ def structured(row: Row, sig: Signature) -> str:
     """Outputs by shape rule, then the kernel, which only fills them."""
     lines, names = [], []
     device = next((f"{a.name}.device()" for a in sig.tensors if not a.optional), None)
-    device = device or next(f"{a.name}[0].device()" for a in sig.args if a.type == "Tensor[]")
-    lines.append(f'check_devices("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}});')
+    if device:
+        lines.append(f'check_devices("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}});')
+    else:
+        device = next(f'list_device("{sig.name}", {a.name})' for a in sig.args if a.type == "Tensor[]")
+        lines.append(f"Device device = {device};")
+        device = "device"
     for o in sig.outs:
         name = o if len(sig.outs) > 1 and not sig.arg(o) else f"out_{o}" if len(sig.outs) > 1 else "result"
         names.append(name)
