@@ -36,4 +36,11 @@ Tensor unfold_backward(const Tensor& g, IntList sizes, int64_t dimension, int64_
 std::vector<Tensor> cat_backward(const Tensor& g, const std::vector<Ints>& sizes,
                                  const std::vector<DType>& dtypes, int64_t dim);
 
+Tensor convolution_input(const Tensor& g, const Tensor& weight, IntList sizes, IntList stride,
+                         IntList padding, IntList dilation, bool transposed, int64_t groups);
+Ints no_output_padding(IntList stride);
+Tensor sum_channels(const Tensor& g);  // over all dims but the second
+
+Tensor constant_pad_backward(const Tensor& g, IntList pad);
+
 }  // namespace flambeau

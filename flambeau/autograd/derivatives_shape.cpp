@@ -131,4 +131,10 @@ std::vector<Tensor> cat_backward(const Tensor& g, const std::vector<Ints>& sizes
   return pieces;
 }
 
+Tensor constant_pad_backward(const Tensor& g, IntList pad) {
+  Ints opposite(pad);
+  for (int64_t& n : opposite) n = -n;
+  return ops::constant_pad_nd(g, opposite, Scalar(int64_t{0}));
+}
+
 }  // namespace flambeau

@@ -69,4 +69,32 @@ Tensor stack_impl(TensorList tensors, int64_t dim) {
   return cat(rows, dim);
 }
 
+Tensor constant_pad_nd_impl(const Tensor& self, IntList pad, const Scalar& value) {
+  FL_CHECK(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * self.ndim(), RuntimeError,
+           "constant_pad_nd: pad must list two numbers for each of at most {} dims, got {}",
+           self.ndim(), pad);
+  Ints sizes(self.sizes());
+  Tensor inside = self;
+  for (size_t i = 0; i < pad.size() / 2; i++) {
+    int64_t d = self.ndim() - 1 - int64_t(i), before = pad[2 * i], behind = pad[2 * i + 1];
+    sizes[size_t(d)] += before + behind;
+    FL_CHECK(sizes[size_t(d)] >= 0, RuntimeError,
+             "constant_pad_nd: pad {} leaves size {} in dim {} of shape {}", pad, sizes[size_t(d)],
+             d, self.sizes());
+    int64_t cut = std::max<int64_t>(-before, 0),
+            kept = self.size(d) - cut - std::max<int64_t>(-behind, 0);
+    if (cut || kept != self.size(d))
+      inside = slice(inside, d, cut, cut + std::max<int64_t>(kept, 0), 1);
+  }
+  Tensor out = new_tensor(sizes, self.dtype(), self.device());
+  fill_(out, value);
+  Tensor place = out;
+  for (size_t i = 0; i < pad.size() / 2; i++) {
+    int64_t d = self.ndim() - 1 - int64_t(i), before = std::max<int64_t>(pad[2 * i], 0);
+    place = slice(place, d, before, before + inside.size(d), 1);
+  }
+  copy_elements(place, inside);
+  return out;
+}
+
 }  // namespace flambeau::ops

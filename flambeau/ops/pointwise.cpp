@@ -3,6 +3,7 @@
 #include "flambeau/ops/pointwise.h"
 
 #include "flambeau/kernels/cpu/cast.h"
+#include "flambeau/kernels/cpu/rearrange.h"
 #include "flambeau/ops/iteration.h"
 #include "flambeau/ops/runtime.h"
 
@@ -326,8 +327,29 @@ Device list_device(std::string_view op, TensorList tensors) {
   return tensors[0].device();
 }
 
+namespace {
+
+// The kernel that moves whole items in whatever order is fastest.
+void copy_items(const Tensor& dst, const Tensor& src) {
+  if (dst->contiguous() && src->contiguous() && dst.sizes() == src.sizes() &&
+      dst.numel() * itemsize(dst.dtype()) <= 4096) {
+    std::memcpy(dst->data, src->data, size_t(dst.numel() * itemsize(dst.dtype())));
+    return;
+  }
+  int64_t strides[kMaxDims];
+  for (int64_t d = 0; d < dst.ndim(); d++) {
+    int64_t from = d - (dst.ndim() - src.ndim());
+    strides[d] = from < 0 || src.size(from) == 1 ? 0 : src->strides[from];
+  }
+  copy_strided(itemsize(dst.dtype()), int(dst.ndim()), dst->sizes, src->data, strides, dst->data,
+               dst->strides);
+}
+
+}  // namespace
+
 void copy_elements(const Tensor& dst, const Tensor& src) {
   if (dst.numel() == 0 || !dst->data) return;
+  if (dst.dtype() == src.dtype()) return copy_items(dst, src);
   Iteration it(dst.sizes());
   it.add(dst);
   it.add(src);
