@@ -16,8 +16,10 @@ enum class Scratch : uint8_t {
   ConvOutput,
   ConvTable,
   Columns,
+  Rows,
+  RowParams,
 };
-inline constexpr int kScratchSlots = 9;
+inline constexpr int kScratchSlots = 11;
 
 // At least `bytes` of 64-byte aligned memory, valid until this thread asks for the same slot again.
 void* scratch(Scratch slot, size_t bytes);

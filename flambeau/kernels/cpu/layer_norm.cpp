@@ -1,0 +1,132 @@
+// Layer norm and RMS norm: every row is normalised on its own.
+#include "flambeau/kernels/cpu/norm.h"
+#include "flambeau/kernels/cpu/norm_rows.h"
+
+namespace flambeau::FL_ISA {
+namespace {
+
+template <class T>
+[[gnu::flatten]] Moments row_moments(const T* x, int64_t n, bool centered) {
+  using L = ComputeOf<T>;
+  if (centered) {
+    return moments<L>(n, [=](auto& acc, auto f) {
+      acc.add(n, [=](Vec<L>* s, int64_t i, auto part) { f(s, load(x + i, part), part); });
+    });
+  }
+  double squares = sums<L, 1>(n, [=](Vec<L>* s, int64_t i, auto part) {
+                     Vec<L> v = load(x + i, part);
+                     s[0] = fma(v, v, s[0]);
+                   }).v[0];
+  return {0, squares / double(n)};
+}
+
+template <class T, class P>
+[[gnu::flatten]] void normalise_row(const T* x, const P* w, const P* b, T* y, int64_t n,
+                                    Vec<ComputeOf<T>> mean, Vec<ComputeOf<T>> rstd) {
+  each_register<ComputeOf<T>>(n, [=](int64_t i, auto part) {
+    auto v = (load(x + i, part) - mean) * rstd;
+    if (w) v = v * load(w + i, part);
+    if (b) v = v + load(b + i, part);
+    store(y + i, v, part);
+  });
+}
+
+template <class T, class P>
+void forward(const LayerNormArgs& a) {
+  using L = ComputeOf<T>;
+  parallel_for(a.rows, most(1, kNormGrain / a.cols), [&](int64_t r0, int64_t r1) {
+    for (int64_t r = r0; r < r1; ++r) {
+      const T* x = static_cast<const T*>(a.x) + r * a.cols;
+      Moments m = row_moments(x, a.cols, a.centered);
+      L mean = L(m.mean), rstd = L(reciprocal_root(m.var + a.eps));
+      if (a.mean && a.centered) static_cast<L*>(a.mean)[r] = mean;
+      if (a.rstd) static_cast<L*>(a.rstd)[r] = rstd;
+      normalise_row(x, static_cast<const P*>(a.weight), static_cast<const P*>(a.bias),
+                    static_cast<T*>(a.y) + r * a.cols, a.cols, Vec<L>(mean), Vec<L>(rstd));
+    }
+  });
+}
+
+// One row of the backward pass: h is the normalised x, gw = g * weight.
+template <class T, class P>
+struct RowBackward {
+  using L = ComputeOf<T>;
+  using V = Vec<L>;
+  const T *g, *x;
+  const P* weight;
+  int64_t n;
+  V mean, rstd;
+
+  // gx = rstd * (gw - mean(gw) - h * mean(gw * h)).
+  [[gnu::flatten]] void input(T* gx, bool centered) const {
+    auto s = sums<L, 2>(n, [this](V* acc, int64_t i, auto part) {
+      V gw = load(g + i, part) * load_or(weight, i, part, 1), h = (load(x + i, part) - mean) * rstd;
+      acc[0] = acc[0] + gw;
+      acc[1] = fma(gw, h, acc[1]);
+    });
+    V mean_g = L(centered ? s.v[0] / double(n) : 0), mean_gh = L(s.v[1] / double(n));
+    each_register<L>(n, [=, this](int64_t i, auto part) {
+      V gw = load(g + i, part) * load_or(weight, i, part, 1), h = (load(x + i, part) - mean) * rstd;
+      store(gx + i, rstd * (gw - mean_g - h * mean_gh), part);
+    });
+  }
+
+  // Adds g * h and g to the sums of weight and bias.
+  [[gnu::flatten]] void params(L* sum_w, L* sum_b) const {
+    each_register<L>(n, [=, this](int64_t i, auto part) {
+      V gi = load(g + i, part), h = (load(x + i, part) - mean) * rstd;
+      store(sum_w + i, fma(gi, h, load(sum_w + i, part)), part);
+      store(sum_b + i, load(sum_b + i, part) + gi, part);
+    });
+  }
+};
+
+template <class T, class P>
+void backward(const LayerNormGrads& a) {
+  using L = ComputeOf<T>;
+  int64_t n = a.cols;
+  auto row = [&](int64_t r) {
+    L mean = a.centered ? static_cast<const L*>(a.mean)[r] : L(0);
+    return RowBackward<T, P>{static_cast<const T*>(a.g) + r * n,
+                             static_cast<const T*>(a.x) + r * n,
+                             static_cast<const P*>(a.weight),
+                             n,
+                             mean,
+                             static_cast<const L*>(a.rstd)[r]};
+  };
+  T* gx = static_cast<T*>(a.gx);
+  if (!a.gw && !a.gb) {
+    parallel_for(a.rows, most(1, kNormGrain / n), [&](int64_t r0, int64_t r1) {
+      for (int64_t r = r0; r < r1; ++r) row(r).input(gx + r * n, a.centered);
+    });
+    return;
+  }
+  P *gw = static_cast<P*>(a.gw), *gb = static_cast<P*>(a.gb);
+  sum_rows<L>(
+      a.rows, n,
+      [&](int64_t r0, int64_t r1, L* sum_w, L* sum_b) {
+        for (int64_t r = r0; r < r1; ++r) {
+          auto one = row(r);
+          one.params(sum_w, sum_b);
+          if (gx) one.input(gx + r * n, a.centered);
+        }
+      },
+      [&](int64_t c, double sum_w, double sum_b) {
+        if (gw) gw[c] = narrow_one<P>(ComputeOf<P>(sum_w));
+        if (gb) gb[c] = narrow_one<P>(ComputeOf<P>(sum_b));
+      });
+}
+
+}  // namespace
+
+void layer_norm_forward(const LayerNormArgs& a) {
+  if (a.rows * a.cols == 0) return;
+  with_float_types(a.dtype, a.param_dtype, [&]<class T, class P>(T, P) { forward<T, P>(a); });
+}
+
+void layer_norm_backward(const LayerNormGrads& a) {
+  if (a.cols == 0) return;
+  with_float_types(a.dtype, a.param_dtype, [&]<class T, class P>(T, P) { backward<T, P>(a); });
+}
+
+}  // namespace flambeau::FL_ISA
