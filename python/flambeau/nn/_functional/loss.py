@@ -3,10 +3,9 @@
 import math
 import warnings
 
-from flambeau.nn._reduction import NUMBER, legacy_get_string
-
 import flambeau
 from flambeau import _C
+from flambeau.nn._reduction import NUMBER, legacy_get_string
 
 _nn = _C._nn
 

@@ -1,9 +1,8 @@
 """Pooling: the same few functions in one, two and three dimensions."""
 
-from flambeau.nn.modules.utils import _list_with_default, _ntuple, _pair, _triple
-
 import flambeau
 from flambeau import _C
+from flambeau.nn.modules.utils import _list_with_default, _ntuple, _pair, _triple
 
 _nn = _C._nn
 

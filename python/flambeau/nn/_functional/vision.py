@@ -3,10 +3,9 @@
 import math
 import warnings
 
-from flambeau.nn.modules.utils import _pair
-
 import flambeau
 from flambeau import _C
+from flambeau.nn.modules.utils import _pair
 
 _nn = _C._nn
 

@@ -3,10 +3,9 @@
 import warnings
 from collections import OrderedDict
 
-from flambeau.utils.hooks import BackwardHook, RemovableHandle
-
 import flambeau
 from flambeau import _C
+from flambeau.utils.hooks import BackwardHook, RemovableHandle
 
 _global_buffer_registration_hooks = OrderedDict()
 _global_module_registration_hooks = OrderedDict()

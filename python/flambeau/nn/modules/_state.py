@@ -3,10 +3,9 @@
 import warnings
 from collections import OrderedDict, namedtuple
 
+import flambeau
 from flambeau.nn.modules._hooks import RemovableHandle, _WrappedHook
 from flambeau.nn.parameter import Parameter, is_lazy
-
-import flambeau
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 

@@ -2,14 +2,13 @@
 
 import warnings
 
+import flambeau
+from flambeau import _C
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.linear import NonDynamicallyQuantizableLinear
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
-
-import flambeau
-from flambeau import _C
 
 __all__ = [
     "CELU",

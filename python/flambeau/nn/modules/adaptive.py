@@ -2,11 +2,10 @@
 
 from collections import namedtuple
 
+import flambeau
 from flambeau.nn.modules.container import ModuleList, Sequential
 from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.module import Module
-
-import flambeau
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 

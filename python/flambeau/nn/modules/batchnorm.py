@@ -1,12 +1,11 @@
 """Batch normalisation."""
 
+import flambeau
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
-
-import flambeau
 
 __all__ = [
     "BatchNorm1d",

@@ -1,8 +1,7 @@
 """ChannelShuffle."""
 
-from flambeau.nn.modules.module import Module
-
 import flambeau
+from flambeau.nn.modules.module import Module
 
 __all__ = ["ChannelShuffle"]
 

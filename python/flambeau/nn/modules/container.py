@@ -5,10 +5,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
+import flambeau
 from flambeau.nn.modules.module import Module, _addindent
 from flambeau.nn.parameter import Parameter
-
-import flambeau
 
 __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 

@@ -2,14 +2,13 @@
 
 import math
 
+import flambeau
+from flambeau import _C
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.utils import _ntuple, _pair, _reverse_repeat_tuple, _single, _triple
 from flambeau.nn.parameter import Parameter, UninitializedParameter
-
-import flambeau
-from flambeau import _C
 
 __all__ = [
     "Conv1d",

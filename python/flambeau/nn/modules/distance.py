@@ -1,8 +1,7 @@
 """Distances between pairs of vectors."""
 
-from flambeau.nn.modules.module import Module
-
 import flambeau
+from flambeau.nn.modules.module import Module
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
 

@@ -1,9 +1,8 @@
 """Dropout of elements and of whole channels."""
 
+import flambeau
 from flambeau.nn import functional as F
 from flambeau.nn.modules.module import Module
-
-import flambeau
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 

@@ -2,13 +2,12 @@
 
 import math
 
+import flambeau
+from flambeau import _C
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter, UninitializedParameter
-
-import flambeau
-from flambeau import _C
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 

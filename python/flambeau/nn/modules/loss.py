@@ -1,13 +1,12 @@
 """Losses as modules. Options are attributes, read at every call."""
 
+import flambeau
+from flambeau import _C
 from flambeau.nn import functional as F
 from flambeau.nn._reduction import NUMBER, legacy_get_string
 from flambeau.nn.modules.distance import PairwiseDistance
 from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.module import Module
-
-import flambeau
-from flambeau import _C
 
 __all__ = [
     "BCELoss",

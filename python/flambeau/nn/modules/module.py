@@ -6,6 +6,8 @@ hooks are in _hooks.py, state dicts in _state.py.
 
 import warnings
 
+import flambeau
+from flambeau import _C
 from flambeau.nn.modules import _hooks
 from flambeau.nn.modules._hooks import (  # noqa: F401
     HookMethods,
@@ -36,9 +38,6 @@ from flambeau.nn.modules._state import (  # noqa: F401
 )
 from flambeau.nn.parameter import Buffer, Parameter  # noqa: F401
 from flambeau.utils.hooks import RemovableHandle  # noqa: F401
-
-import flambeau
-from flambeau import _C
 
 __all__ = [
     "Module",
@@ -304,9 +303,7 @@ class Module(StateMethods, HookMethods, _ModuleBase):
         """Moves parameters and buffers to `device` without their values."""
         return self._apply(lambda t: flambeau.empty_like(t, device=device), recurse=recurse)
 
-    def to(
-        self, device=None, dtype=None, non_blocking=False, *, tensor=None, memory_format=None
-    ):
+    def to(self, device=None, dtype=None, non_blocking=False, *, tensor=None, memory_format=None):
         """Moves and casts parameters and buffers in place: (device, dtype), (dtype) or (tensor).
 
         Only floating and complex ones are cast; `memory_format` applies to 4-d and 5-d ones.

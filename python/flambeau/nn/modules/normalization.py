@@ -1,11 +1,10 @@
 """Layer, group and RMS normalisation, and the two of local responses."""
 
+import flambeau
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
-
-import flambeau
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 

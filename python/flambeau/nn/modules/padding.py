@@ -1,9 +1,8 @@
 """Padding by a constant, by reflection, by the edge or around."""
 
+from flambeau import _C
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.utils import _ntuple, _pair, _quadruple
-
-from flambeau import _C
 
 __all__ = [
     "CircularPad1d",

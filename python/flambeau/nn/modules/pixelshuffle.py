@@ -1,8 +1,7 @@
 """Channels into pixels and back."""
 
-from flambeau.nn.modules.module import Module
-
 import flambeau
+from flambeau.nn.modules.module import Module
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 

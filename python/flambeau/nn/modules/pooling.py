@@ -1,11 +1,10 @@
 """Pooling modules."""
 
+import flambeau
+from flambeau import _C
 from flambeau.nn import functional as F
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.utils import _pair, _single, _triple
-
-import flambeau
-from flambeau import _C
 
 __all__ = [
     "AdaptiveAvgPool1d",

@@ -1,11 +1,10 @@
 """Tables of learned vectors."""
 
+import flambeau
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
-
-import flambeau
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

@@ -2,6 +2,7 @@
 
 import copy
 
+import flambeau
 from flambeau.nn import functional as F
 from flambeau.nn.init import xavier_uniform_
 from flambeau.nn.modules.activation import GELU, MultiheadAttention, ReLU
@@ -10,8 +11,6 @@ from flambeau.nn.modules.dropout import Dropout
 from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import LayerNorm
-
-import flambeau
 
 __all__ = [
     "Transformer",

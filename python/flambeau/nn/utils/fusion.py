@@ -2,9 +2,8 @@
 
 import copy
 
-from flambeau.nn.parameter import Parameter
-
 import flambeau
+from flambeau.nn.parameter import Parameter
 
 __all__ = [
     "fuse_conv_bn_eval",

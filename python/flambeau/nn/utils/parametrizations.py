@@ -1,11 +1,10 @@
 """Ready parametrizations: orthogonal, weight norm, spectral norm."""
 
+import flambeau
 from flambeau.nn import functional as F
 from flambeau.nn.modules.module import Module
 from flambeau.nn.utils import parametrize
 from flambeau.nn.utils.weight_norm import norm_except_dim
-
-import flambeau
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -6,11 +6,10 @@ The class of a parametrized module is replaced by one made for it, which holds t
 import copy
 from contextlib import contextmanager
 
+import flambeau
 from flambeau.nn.modules.container import ModuleDict, ModuleList
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
-
-import flambeau
 
 __all__ = [
     "cached",

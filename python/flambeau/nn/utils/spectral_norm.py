@@ -3,10 +3,9 @@
 The new one is parametrizations.spectral_norm.
 """
 
+import flambeau
 from flambeau.nn.functional import normalize
 from flambeau.nn.parameter import is_lazy
-
-import flambeau
 
 __all__ = [
     "SpectralNorm",
