@@ -8,6 +8,7 @@
 #include "flambeau/kernels/math_exp.h"
 #include "flambeau/kernels/math_log.h"
 #include "flambeau/kernels/math_power.h"
+#include "flambeau/kernels/math_rare.h"
 #include "flambeau/kernels/math_short.h"
 #include "flambeau/kernels/math_special.h"
 #include "flambeau/kernels/math_trig.h"

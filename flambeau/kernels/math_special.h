@@ -12,12 +12,9 @@ inline Vec<double> erf_small(Vec<double> x) {
                  -1.6289508038948444e-07, 1.4124237127289746e-08, -8.6697419798513211e-10);
   return fma(p, x, x);
 }
-// erfc a for a >= 0: e^(-a^2) P(q) / (1 + 2a) with q = (a - 4) / (a + 4), after M. M. Shepherd and
-// J. G. Laframboise 1981. The square is carried with its rounding error, which the exponential
-// would magnify.
-[[gnu::noinline]] inline Vec<double> erfc_positive(Vec<double> a) {
-  a = select(a > 28, 28, a);
-  Doubled<double> square = product_exact(a, a);
+// e^(a^2) erfc a for 0 <= a <= 28: P(q) / (1 + 2a) with q = (a - 4) / (a + 4), after M. M. Shepherd
+// and J. G. Laframboise 1981.
+inline Vec<double> erfcx_positive(Vec<double> a) {
   Vec<double> q = (a - 4) / (a + 4);
   Vec<double> p = polynomial(
       q, 1.2329951186255526, -0.13962111684056289, 0.015379652102619764, 0.068097054254736597,
@@ -27,7 +24,14 @@ inline Vec<double> erf_small(Vec<double> x) {
       5.7172952468766971e-06, 3.0195613061961792e-07, -8.3424049260307075e-07,
       6.238933702089823e-08, 1.1456143861150136e-07, -7.7789648966721698e-09,
       -1.3386322883808266e-08, -1.7176335898975924e-09);
-  Vec<double> scaled = p / (1 + 2 * a);
+  return p / (1 + 2 * a);
+}
+// erfc a for a >= 0. The square is carried with its rounding error, which the exponential would
+// magnify.
+[[gnu::noinline]] inline Vec<double> erfc_positive(Vec<double> a) {
+  a = select(a > 28, 28, a);
+  Doubled<double> square = product_exact(a, a);
+  Vec<double> scaled = erfcx_positive(a);
   return exp(-square.high) * (scaled - scaled * square.low);
 }
 
@@ -127,40 +131,6 @@ inline Vec<float> erfinv(Vec<float> x) {
         return __builtin_lgammaf_r(v, &sign);
       },
       x);
-}
-
-// Reflection for negative x, recurrence up to 10, then the asymptotic series (Abramowitz and
-// Stegun 6.3.5 to 6.3.18).
-[[gnu::noinline]] inline double digamma_one(double x) {
-  if (x == 0) return __builtin_copysign(kInf, -x);
-  double result = 0;
-  if (x < 0) {
-    if (x == __builtin_trunc(x)) return kNaN;
-    double whole;
-    double fraction = __builtin_modf(x, &whole);
-    result = -kPi / __builtin_tan(kPi * fraction);
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) result -= 1 / x;
-  double z = 1 / (x * x);
-  double series = 1.0 / 12;
-  if (x < 1e17) {
-    double p = 1.0 / 12;
-    p = p * z - 691.0 / 32760;
-    p = p * z + 1.0 / 132;
-    p = p * z - 1.0 / 240;
-    p = p * z + 1.0 / 252;
-    p = p * z - 1.0 / 120;
-    p = p * z + 1.0 / 12;
-    series = p * z;
-  } else {
-    series = 0;
-  }
-  return result + (__builtin_log(x) - 0.5 / x - series);
-}
-template <class T>
-requires kIsFloat<T> Vec<T> digamma(Vec<T> x) {
-  return map_lanes([](T v) { return T(digamma_one(v)); }, x);
 }
 
 }  // namespace flambeau::FL_ISA

@@ -233,6 +233,43 @@ constexpr Known kKnown[] = {
     {"floor_divide", -7, 2, -4},
     {"floor_divide", 1, 0.1, 9},
     {"floor_divide", 5, -std::numeric_limits<double>::infinity(), -1},
+    {"bessel_j0", 2.5, 0, -0.048383776468197996327},
+    {"bessel_j1", -30, 0, 0.11875106261662293652},
+    {"bessel_y0", 0.5, 0, -0.44451873350670655715},
+    {"bessel_y1", 7, 0, -0.30266723702418487006},
+    {"i0", 3, 0, 4.8807925858650240856},
+    {"i0e", -50, 0, 0.05656162664745419253},
+    {"i1", -3, 0, -3.9533702174026093965},
+    {"i1e", 25, 0, 0.078576113319292772028},
+    {"modified_bessel_k0", 0.5, 0, 0.92441907122766586178},
+    {"modified_bessel_k0", 5, 0, 0.0036910983340425942747},
+    {"modified_bessel_k1", 0.5, 0, 1.6564411200033008937},
+    {"scaled_modified_bessel_k1", 5, 0, 0.60027385878831258294},
+    {"spherical_bessel_j0", 4, 0, -0.18920062382698206284},
+    {"airy_ai", -12, 0, -0.066555175054373129474},
+    {"airy_ai", -3, 0, -0.37881429367765807435},
+    {"airy_ai", 0.5, 0, 0.23169360648083348977},
+    {"airy_ai", 5, 0, 0.00010834442813607441735},
+    {"zeta", 2, 1, 1.6449340668482264365},
+    {"zeta", 3.5, 0.25, 128.54695896428434578},
+    {"polygamma", 1, -0.5, 8.9348022005446793094},
+    {"polygamma", 3, 2.5, 0.22390584881725205126},
+    {"igamma", 2.5, 1.5, 0.3000141641213724909},
+    {"igammac", 2.5, 10, 0.0012497305630313754119},
+    {"igammac", 1e-10, 0.5, 5.5977359480549879093e-11},
+    {"ndtri", 0.001, 0, -3.0902323061678135354},
+    {"ndtri", 0.75, 0, 0.6744897501960817432},
+    {"erfcx", -1, 0, 5.0089800807622834663},
+    {"erfcx", 5, 0, 0.11070463773306862637},
+    {"erfcx", 100, 0, 0.0056416137829894329036},
+    {"log_ndtr", -40, 0, -804.60844201375378817},
+    {"log_ndtr", 3, 0, -0.0013508099647481937988},
+    {"ndtr", -2, 0, 0.0227501319481792072},
+    {"chebyshev_polynomial_t", 0.5, 9, -1.0},
+    {"chebyshev_polynomial_u", 1.5, 4, 55.0},
+    {"hermite_polynomial_h", 0.5, 5, 41.0},
+    {"laguerre_polynomial_l", 1.5, 4, -0.2890625},
+    {"legendre_polynomial_p", 0.25, 6, 0.0242767333984375},
 };
 
 TEST(Math, known_values) {
@@ -240,7 +277,7 @@ TEST(Math, known_values) {
     for (const Known& known : kKnown) {
       std::vector<double> x(16, known.x), y(16, known.y), got(16);
       ASSERT_TRUE(eval_double.variants[isa](known.name, x.data(), y.data(), got.data(), 16));
-      EXPECT_NEAR(got[0], known.value, std::fabs(known.value) * 1e-14 + 1e-15)
+      EXPECT_NEAR(got[0], known.value, std::fabs(known.value) * 4e-14 + 1e-15)
           << known.name << " " << known.x;
       std::vector<float> xf(16, float(known.x)), yf(16, float(known.y)), gotf(16);
       if (double(xf[0]) != known.x || double(yf[0]) != known.y) continue;
