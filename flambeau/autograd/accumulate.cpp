@@ -47,14 +47,18 @@ Tensor add_grads(Tensor a, Tensor b) {
   return ops::add(a, b);
 }
 
-void accumulate_grad(TensorImpl* impl, Tensor g) {
-  Tensor leaf = Tensor::borrow(impl);
-  g = fit_grad(std::move(g), g.sizes(), leaf.dtype());
-  FL_CHECK(g.sizes() == leaf.sizes(), RuntimeError,
+Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g) {
+  g = fit_grad(std::move(g), g.sizes(), leaf->dtype);
+  FL_CHECK(g.sizes() == IntList(leaf->sizes, leaf->ndim), RuntimeError,
            "backward: a gradient of shape {} arrived at a leaf of shape {}", g.sizes(),
-           leaf.sizes());
-  TensorMeta& meta = meta_of(impl);
-  if (FL_UNLIKELY(!meta.hooks.empty())) g = run_hooks(meta.hooks, 0, std::move(g));
+           IntList(leaf->sizes, leaf->ndim));
+  if (FL_LIKELY(!leaf->meta || leaf->meta->hooks.empty())) return g;
+  return run_hooks(leaf->meta->hooks, 0, std::move(g));
+}
+
+namespace {
+
+void add_to_grad(TensorMeta& meta, Tensor g) {
   if (!meta.grad.defined()) {
     Tensor fresh = std::move(g);
     meta.grad = as_leaf_grad(fresh);
@@ -63,10 +67,67 @@ void accumulate_grad(TensorImpl* impl, Tensor g) {
   } else {
     ops::add_(meta.grad, g);
   }
+}
+
+// The hooks of the leaf's accumulator, if it has one, stand around the addition.
+[[gnu::cold]] void add_with_node_hooks(TensorMeta& meta, Tensor g) {
+  Node* node = meta.accumulator;
+  node->incref();
+  NodeGuard kept(node);
+  std::vector<NodeHook> before = node->hooks->before;
+  for (const NodeHook& h : before) h.before(h.context, {&g, 1});
+  add_to_grad(meta, g);
+  std::vector<NodeHook> after = node->hooks->after;
+  for (const NodeHook& h : after) h.after(h.context, {}, {&g, 1});
+}
+
+}  // namespace
+
+void accumulate_grad(TensorImpl* impl, Tensor g) {
+  Tensor leaf = Tensor::borrow(impl);
+  TensorMeta& meta = meta_of(impl);
+  if (FL_UNLIKELY(meta.accumulator && meta.accumulator->hooks))
+    add_with_node_hooks(meta, std::move(g));
+  else
+    add_to_grad(meta, std::move(g));
   for (size_t i = 0; i < meta.after_accumulate.size(); i++) {
     const Hook h = meta.after_accumulate[i];
     h.call(h.context, leaf);
   }
+}
+
+namespace {
+
+struct LeafNode : NodeOf<0> {
+  Tensor leaf;
+};
+void destroy_leaf_node(Node* node) {
+  auto* n = static_cast<LeafNode*>(node);
+  meta_of(n->leaf.impl()).accumulator = nullptr;
+  n->~LeafNode();
+}
+void backward_leaf(Node* node, const Tensor* grads, Tensor*) {
+  accumulate_grad(static_cast<LeafNode*>(node)->leaf.impl(), grads[0]);
+}
+
+}  // namespace
+
+const NodeType kAccumulateGrad = {"AccumulateGrad", "accumulate_grad", backward_leaf,
+                                  [](Node*) {},     destroy_leaf_node, sizeof(LeafNode)};
+
+Node* accumulator_of(const Tensor& leaf) {
+  TensorMeta& meta = meta_of(leaf.impl());
+  if (meta.accumulator) {
+    meta.accumulator->incref();
+    return meta.accumulator;
+  }
+  auto* node = new_node<LeafNode>(kAccumulateGrad);
+  node->leaf = leaf;
+  return meta.accumulator = node;
+}
+
+Tensor accumulated_leaf(const Node* accumulator) {
+  return static_cast<const LeafNode*>(accumulator)->leaf;
 }
 
 int64_t add_hook(const Tensor& t, Hook hook) {

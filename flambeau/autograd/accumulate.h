@@ -4,8 +4,9 @@
 
 namespace flambeau {
 
-// Runs the leaf's hooks, then adds `g` to its gradient: in place unless a graph of the backward is
-// being made.
+// What arrives at a leaf, as its hooks change it.
+Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g);
+// Adds `g` to a tensor's gradient: in place unless a graph of the backward is being made.
 void accumulate_grad(TensorImpl* leaf, Tensor g);
 // A gradient as the hooks see and change it.
 Tensor run_hooks(const std::vector<Hook>& hooks, int nr, Tensor g);

@@ -38,6 +38,18 @@ Tensor first_gradient(const Tensor& root, const Tensor& given) {
   return given;
 }
 
+// detect_anomaly's check of values.
+[[gnu::cold]] void check_nan(const Node* node, const Tensor* out) {
+  NoGradGuard no_grad;
+  for (int i = 0; i < node->edge_count; i++) {
+    if (!out[i].defined() || !out[i].numel()) continue;
+    int64_t nans = ops::sum(ops::ne(out[i], out[i])).item().to_int();
+    FL_CHECK(nans == 0, RuntimeError,
+             "backward: {} returned {} NaN values in output {} of shape {}", node->type->name, nans,
+             i, out[i].sizes());
+  }
+}
+
 class Pass {
  public:
   explicit Pass(const BackwardCall& call) : call_(call), captured_(call.inputs.size()) {}
@@ -137,10 +149,8 @@ void Pass::capture(const Edge& at, const Tensor& g) {
 void Pass::send(const Edge& e, Tensor g) {
   if (!g.defined() || !leads_to_input(e)) return;
   if (e.leaf) {
-    if (!only_inputs()) return accumulate_grad(e.leaf, std::move(g));
-    if (e.leaf->meta && !e.leaf->meta->hooks.empty())
-      g = run_hooks(e.leaf->meta->hooks, 0, std::move(g));
-    return capture(e, g);
+    g = hooked_leaf_grad(e.leaf, std::move(g));
+    return only_inputs() ? capture(e, g) : accumulate_grad(e.leaf, std::move(g));
   }
   Tensor& at = slot(e.node, e.nr);
   at = at.defined() ? add_grads(std::move(at), std::move(g)) : std::move(g);
@@ -159,7 +169,10 @@ void Pass::run_node(Node* node, std::vector<Tensor>& grads) {
   if (node->edge_count > kInline) many.resize(node->edge_count);
   Tensor* out = node->edge_count > kInline ? many.data() : few;
   try {
+    // New nodes, those of a graph of the backward, name the line of this one (the location hook).
+    Restore<void*> running(tls.engine, node);
     node->type->backward(node, grads.data(), out);
+    if (FL_UNLIKELY(tls.anomaly_nan)) check_nan(node, out);
   } catch (...) {
     if (node->where.code)
       add_error_note("in the backward of " + std::string(node->type->op) + ", called" +
@@ -170,6 +183,10 @@ void Pass::run_node(Node* node, std::vector<Tensor>& grads) {
     node->type->release(node);
     node->released = true;
     if (location_hooks.locate && !node->freed_by.code) location_hooks.locate(node->freed_by);
+  }
+  if (FL_UNLIKELY(node->hooks != nullptr)) {
+    std::vector<NodeHook> after = node->hooks->after;  // a hook may remove itself
+    for (const NodeHook& h : after) h.after(h.context, {out, node->edge_count}, grads);
   }
   for (int i = 0; i < node->edge_count; i++) {
     if (out[i].defined()) send(node->edges[i], std::move(out[i]));
@@ -203,6 +220,10 @@ void Pass::visit(Node* node) {
       if (grads[size_t(i)].defined()) capture({node, nullptr, uint16_t(i)}, grads[size_t(i)]);
     }
     if (!needed_[node]) return;
+  }
+  if (FL_UNLIKELY(node->hooks != nullptr)) {
+    std::vector<NodeHook> before = node->hooks->before;
+    for (const NodeHook& h : before) h.before(h.context, grads);
   }
   run_node(node, grads);
 }

@@ -22,12 +22,13 @@ struct Tls {
   uint8_t mode = 0;
   bool grad = true;        // is the tape on?
   bool inference = false;  // inside inference_mode
-  bool anomaly = false;
+  bool anomaly = false;      // detect_anomaly is on
+  bool anomaly_nan = false;  // and looks for NaN
   uint32_t depth = 0;     // ops below the outermost one are invisible to recorders
   uint64_t sequence = 0;  // Lamport clock of the tape
   Level* levels = nullptr;
   FreeList tensors, storages, nodes;
-  void* engine = nullptr;  // the running backward pass, if any
+  void* engine = nullptr;  // the node whose backward is running, if any
   void* dying = nullptr;   // nodes that wait to be released, so that long chains do not recurse
   bool draining = false;
   void* notes = nullptr;  // pending error notes (core/error.cpp)

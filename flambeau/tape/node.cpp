@@ -19,8 +19,9 @@ void drop_edges(Node* node) {
   }
 }
 
-void drop_hooks(std::vector<Hook>& hooks) {
-  for (Hook& h : hooks) {
+template <class H>
+void drop_hooks(std::vector<H>& hooks) {
+  for (H& h : hooks) {
     if (h.drop) h.drop(h.context);
   }
   hooks.clear();
@@ -28,11 +29,13 @@ void drop_hooks(std::vector<Hook>& hooks) {
 
 void free_node(Node* node) {
   const NodeType* type = node->type;
+  if (node->py_owned) drop_node_object(node);
   type->release(node);
   drop_edges(node);
   if (node->hooks) {
     drop_hooks(node->hooks->pre);
-    drop_hooks(node->hooks->post);
+    drop_hooks(node->hooks->before);
+    drop_hooks(node->hooks->after);
     delete node->hooks;
   }
   delete node->more_grads;

@@ -1,6 +1,8 @@
 // A node of the tape: what an op leaves behind so that its backward can run. The generator emits
 // one type per row.
 #pragma once
+#include <span>
+
 #include "flambeau/core/promote.h"
 #include "flambeau/tape/meta.h"
 
@@ -30,8 +32,19 @@ struct Location {
   int32_t offset = 0;
 };
 
+// A hook of a whole node. `before` may change the gradients that arrive, `after` those that it
+// sends.
+struct NodeHook {
+  int64_t id = 0;
+  void (*before)(void* context, std::span<Tensor> grads) = nullptr;
+  void (*after)(void* context, std::span<Tensor> sent, std::span<const Tensor> grads) = nullptr;
+  void (*drop)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
 struct NodeHooks {  // rarely present
-  std::vector<Hook> pre, post;
+  std::vector<Hook> pre;
+  std::vector<NodeHook> before, after;
   std::vector<std::pair<TensorImpl*, int>>
       retained;  // retain_grad: living outputs that want their gradient
 };
@@ -56,6 +69,7 @@ struct Node {
   Location freed_by;  // the backward call that released it
   NodeHooks* hooks = nullptr;
   void* py = nullptr;            // Python object of this node, if one exists
+  bool py_owned = false;         // the node keeps that object alive, and not the other way round
   SavedResult* results[2] = {};  // slots that hold outputs of this node
 
   void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
@@ -80,6 +94,9 @@ struct SavedHooks {
   void (*drop)(void* packed) = nullptr;
 };
 FL_API extern constinit SavedHooks saved_hooks;
+
+// The node is about to be freed and owns its Python object.
+FL_API extern void (*drop_node_object)(Node* node);
 
 // An input (or another tensor) kept for the backward pass, with the version it had.
 class Saved {
@@ -108,8 +125,11 @@ class SavedResult {
 
  private:
   friend FL_API void leave_node(TensorImpl* impl);
+  Tensor with_history(const Tensor& value, Node* node) const;
+
   TensorImpl* raw_ = nullptr;
   Tensor owned_;
+  void* packed_ = nullptr;  // a Python object made by a pack hook
   uint32_t version_ = 0;
   uint16_t output_nr_ = 0;
 };
@@ -246,7 +266,10 @@ FL_API std::vector<Tensor> run_backward(const BackwardCall& call);
 FL_API int64_t add_hook(const Tensor& t, Hook hook);
 FL_API void remove_hook(const Tensor& t, int64_t id);
 FL_API void retain_grad(const Tensor& t);
-// A node that stands for accumulation into a leaf, for those who ask for it.
+// The node that stands for accumulation into a leaf: a new reference. It exists while somebody
+// holds it, and its hooks with it.
 FL_API Node* accumulator_of(const Tensor& leaf);
+FL_API extern const NodeType kAccumulateGrad;
+FL_API Tensor accumulated_leaf(const Node* accumulator);
 
 }  // namespace flambeau

@@ -5,6 +5,7 @@ namespace flambeau {
 
 constinit LocationHooks location_hooks;
 constinit SavedHooks saved_hooks;
+void (*drop_node_object)(Node*);
 
 std::string described(const Location& where) {
   if (!where.code || !location_hooks.describe) return "";
@@ -81,22 +82,32 @@ void Saved::clear() {
 }
 
 void SavedResult::set(const Tensor& result) {
+  output_nr_ = result->output_nr;
+  if (FL_UNLIKELY(saved_hooks.pack != nullptr)) {
+    packed_ = saved_hooks.pack(alias(result));
+    if (packed_) return;
+  }
   raw_ = result.impl();
   version_ = result->version();
-  output_nr_ = result->output_nr;
   result->counter->watched = true;
 }
 
 Tensor SavedResult::get(Node* node, const char* name) const {
   if (FL_UNLIKELY(node->released)) released(node);
+  if (FL_UNLIKELY(packed_ != nullptr)) return with_history(saved_hooks.unpack(packed_), node);
   if (raw_) {
     Tensor t = Tensor::borrow(raw_);
     if (FL_UNLIKELY(t->version() != version_)) changed(node, name, t, version_);
     return t;
   }
   if (FL_UNLIKELY(owned_->version() != version_)) changed(node, name, owned_, version_);
-  if (!tls.grad) return owned_;
-  Tensor t = alias(owned_);  // the history again, for a graph of the backward itself
+  return with_history(owned_, node);
+}
+
+// The history again, for a graph of the backward itself.
+Tensor SavedResult::with_history(const Tensor& value, Node* node) const {
+  if (!tls.grad) return value;
+  Tensor t = alias(value);
   node->incref();
   t->grad_fn = node;
   t->output_nr = output_nr_;
@@ -107,6 +118,7 @@ Tensor SavedResult::get(Node* node, const char* name) const {
 void SavedResult::clear() {
   raw_ = nullptr;
   owned_ = Tensor();
+  if (packed_) saved_hooks.drop(std::exchange(packed_, nullptr));
 }
 
 void keep_results(Node* node, std::initializer_list<SavedResult*> slots) {
