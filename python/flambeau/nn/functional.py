@@ -7,6 +7,11 @@ import importlib
 
 import flambeau
 from flambeau import _C, Tensor  # noqa: F401
+from flambeau.nn._functional import (  # noqa: F401
+    BroadcastingList1,
+    BroadcastingList2,
+    BroadcastingList3,
+)
 
 _OPERATORS = frozenset(
     "adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc "

@@ -1,18 +1,22 @@
 """Multi-head attention with separate or packed projections (Vaswani et al. 2017)."""
 
+from __future__ import annotations
+
 import math
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 
 _nn = _C._nn
 
 
-def _none_or_dtype(input):
+def _none_or_dtype(input: Tensor | None) -> int | None:
     return None if input is None else input.dtype
 
 
-def _in_projection_packed(q, k, v, w, b=None):
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
+) -> list[Tensor]:
     """Projections of q, k, v by one weight (3E, E): one product where they are the same tensor."""
     size = q.size(-1)
     if k is v:
@@ -30,7 +34,17 @@ def _in_projection_packed(q, k, v, w, b=None):
     return _nn.linear(q, w_q, b_q), _nn.linear(k, w_k, b_k), _nn.linear(v, w_v, b_v)
 
 
-def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Projections of q, k, v by a weight each."""
     eq, ek, ev = q.size(-1), k.size(-1), v.size(-1)
     for name, w, size in (("query", w_q, eq), ("key", w_k, ek), ("value", w_v, ev)):
@@ -42,7 +56,14 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
     return _nn.linear(q, w_q, b_q), _nn.linear(k, w_k, b_k), _nn.linear(v, w_v, b_v)
 
 
-def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: int | None,
+    other_name: str,
+    target_type: int,
+    check_other: bool = True,
+) -> Tensor | None:
     """A boolean mask (True = leave out) as one to add: -inf where True."""
     if mask is None:
         return None
@@ -61,7 +82,14 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     return zeros.masked_fill_(mask, float("-inf"))
 
 
-def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads) -> bool:
+def _mha_shape_check(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_padding_mask: Tensor | None,
+    attn_mask: Tensor | None,
+    num_heads: int,
+) -> bool:
     """Checks dimensions; returns whether there is a batch dimension."""
     dims = query.dim()
     if dims not in (2, 3):
@@ -210,32 +238,32 @@ def _project(query, key, value, weights, bias, separate):
 
 
 def multi_head_attention_forward(
-    query,
-    key,
-    value,
-    embed_dim_to_check,
-    num_heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
-    add_zero_attn,
-    dropout_p,
-    out_proj_weight,
-    out_proj_bias,
-    training=True,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    use_separate_proj_weight=False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
-    is_causal=False,
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """Attention of (L, N, E) queries over (S, N, E) keys and values -> (output, weights or None).
 
     Weights are (N, L, S), averaged over heads, or (N, heads, L, S). No batch: N is left out.

@@ -1,10 +1,12 @@
 """Dropout, normalisation and embedding: checks and defaults around their operators."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 
 _nn = _C._nn
 
@@ -14,7 +16,7 @@ def _check_p(p) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability `p` and scales the rest by 1 / (1 - p)."""
     if not 0.0 <= p <= 1.0:
         _check_p(p)
@@ -23,7 +25,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return flambeau.dropout(input, p, training)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Dropout that keeps mean and variance of a self-normalising net (Klambauer et al. 2017)."""
     _check_p(p)
     if inplace:
@@ -31,7 +35,9 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return flambeau.alpha_dropout(input, p, training)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Alpha dropout of whole channels."""
     _check_p(p)
     if inplace:
@@ -50,7 +56,9 @@ def _feature_dropout(input, p, training, inplace, batched):
     return result
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of a (N, C, L) or (C, L) tensor."""
     _check_p(p)
     if input.dim() not in (2, 3):
@@ -58,7 +66,9 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace, input.dim() == 3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of a (N, C, H, W) tensor."""
     _check_p(p)
     if input.dim() not in (3, 4):
@@ -72,7 +82,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace, True)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of a (N, C, D, H, W) or (C, D, H, W) tensor."""
     _check_p(p)
     if input.dim() not in (4, 5):
@@ -80,7 +92,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace, input.dim() == 5)
 
 
-def _verify_batch_size(size) -> None:
+def _verify_batch_size(size: list[int]) -> None:
     if size[0] * math.prod(size[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {size}"
@@ -88,15 +100,15 @@ def _verify_batch_size(size) -> None:
 
 
 def batch_norm(
-    input,
-    running_mean,
-    running_var,
-    weight=None,
-    bias=None,
-    training=False,
-    momentum=0.1,
-    eps=1e-05,
-):
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Each channel shifted and scaled to mean 0 and variance 1 (Ioffe & Szegedy 2015).
 
     In training with the batch's own statistics, which the running ones then follow.
@@ -109,15 +121,15 @@ def batch_norm(
 
 
 def instance_norm(
-    input,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
-    eps=1e-05,
-):
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Each channel of each sample normalised by itself (Ulyanov et al. 2016)."""
     if use_input_stats and math.prod(input.size()[2:]) == 1:
         raise ValueError(
@@ -128,17 +140,34 @@ def instance_norm(
     )
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
+def layer_norm(
+    input: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
     """The last dimensions `normalized_shape` normalised together (Ba et al. 2016)."""
     return flambeau.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(
+    input: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
     """x / sqrt(mean(x^2) + eps) over the last dimensions (Zhang & Sennrich 2019)."""
     return flambeau.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
     """Groups of channels normalised together (Wu & He 2018)."""
     size = input.size()
     if len(size) < 2:
@@ -147,7 +176,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
     return flambeau.group_norm(input, num_groups, weight, bias, eps, True)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
     """x / (k + alpha * mean of x^2 over `size` channels) ^ beta (Krizhevsky et al. 2012)."""
     if input.dim() < 3:
         raise ValueError(f"local_response_norm: expected 3D or higher, got {input.dim()}D")
@@ -165,7 +196,9 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / means.mul(alpha).add(k).pow(beta)
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """x / max(norm(x, p), eps) along `dim`."""
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / norm if out is None else flambeau.div(input, norm, out=out)
@@ -181,14 +214,14 @@ def _wrap_padding_idx(padding_idx, rows):
 
 
 def embedding(
-    input,
-    weight,
-    padding_idx=None,
-    max_norm=None,
-    norm_type=2.0,
-    scale_grad_by_freq=False,
-    sparse=False,
-):
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Rows of `weight` at the indices `input`: (*) -> (*, embedding_dim).
 
     `max_norm` first scales longer rows down to it, in place.
@@ -229,18 +262,18 @@ def _check_bag(mode, scale_grad_by_freq, sparse, per_sample_weights, input) -> N
 
 
 def embedding_bag(
-    input,
-    weight,
-    offsets=None,
-    max_norm=None,
-    norm_type=2,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-):
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """Sums, means or maxima of bags of rows of `weight`.
 
     Bags are the rows of a 2-d `input`, or start at `offsets` in a 1-d one.

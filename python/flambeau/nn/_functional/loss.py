@@ -1,25 +1,28 @@
 """Losses. The ones that models use most do nothing but name the operator's arguments."""
 
+from __future__ import annotations
+
 import math
 import warnings
+from collections.abc import Callable
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 from flambeau.nn._reduction import NUMBER, legacy_get_string
 
 _nn = _C._nn
 
 
 def cross_entropy(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """-log softmax(input)[target] over classes: (N, C, *) and (N, *) indices or (N, C, *) odds."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -29,14 +32,14 @@ def cross_entropy(
 
 
 def nll_loss(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-input[target] over classes, weighted: (N, C, *) log-probabilities and (N, *) indices."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -67,7 +70,14 @@ def _weigh(loss, weight, size, reduction, by_weight):
     return loss.sum() / weight.sum() if by_weight else loss.mean()
 
 
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """(input - target)^2."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -78,7 +88,14 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return _nn.mse_loss(input, target, NUMBER[reduction])
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """|input - target|."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -89,7 +106,14 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _nn.l1_loss(input, target, NUMBER[reduction])
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """d^2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -100,7 +124,13 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _nn.smooth_l1_loss(input, target, NUMBER[reduction], beta)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
     """d^2 / 2 where d = |input - target| < delta, delta * (d - delta / 2) elsewhere."""
     if target.size() != input.size():
         _warn_sizes(input, target)
@@ -111,8 +141,13 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def binary_cross_entropy(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms cut at -100."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -125,14 +160,14 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-    pos_weight=None,
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """binary_cross_entropy of sigmoid(input); `pos_weight` multiplies the positive part."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -146,7 +181,14 @@ def binary_cross_entropy_with_logits(
     )
 
 
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """target * (log(target) - input), `input` being log-probabilities."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -163,15 +205,15 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def poisson_nll_loss(
-    input,
-    target,
-    log_input=True,
-    full=False,
-    size_average=None,
-    eps=1e-08,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-08,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """exp(input) - target * input, or input - target * log(input + eps) if not `log_input`.
 
     `full` adds Stirling's approximation of log(target!).
@@ -200,7 +242,14 @@ def _fit_variance(input, var):
     raise ValueError(f"gaussian_nll_loss: var must fit input {size}, got {var_size}")
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean"):
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-06,
+    reduction: str = "mean",
+) -> Tensor:
     """(log(v) + (input - target)^2 / v) / 2 with v = max(var, eps); `full` adds log(2 pi) / 2."""
     number = NUMBER[reduction]
     var = _fit_variance(input, var).clone()
@@ -217,22 +266,39 @@ def _reduce(loss, number):
 
 
 def hinge_embedding_loss(
-    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
     return flambeau.hinge_embedding_loss(input, target, margin, NUMBER[reduction])
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """log(1 + exp(-target * input))."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
     return _nn.soft_margin_loss(input, target, NUMBER[reduction])
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Hinge of every target class (listed in `target` up to a -1) against every other."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -240,8 +306,13 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 def multilabel_soft_margin_loss(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Mean over classes (the last dimension) of the binary cross entropy with logits."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -254,15 +325,15 @@ def multilabel_soft_margin_loss(
 
 
 def multi_margin_loss(
-    input,
-    target,
-    p=1,
-    margin=1.0,
-    weight=None,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Mean over classes i != target of max(0, margin - input[target] + input[i])^p."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -274,8 +345,14 @@ def multi_margin_loss(
 
 
 def cosine_embedding_loss(
-    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos(x1, x2) where target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -283,8 +360,14 @@ def cosine_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
@@ -298,17 +381,17 @@ def margin_ranking_loss(
 
 
 def triplet_margin_loss(
-    anchor,
-    positive,
-    negative,
-    margin=1.0,
-    p=2,
-    eps=1e-06,
-    swap=False,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-06,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, |anchor - positive| - |anchor - negative| + margin), distances in the p-norm.
 
     `swap` takes |positive - negative| instead where that is smaller (Balntas et al. 2016).
@@ -323,15 +406,15 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor,
-    positive,
-    negative,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
-    distance_function=None,
-    margin=1.0,
-    swap=False,
-    reduction="mean",
-):
+    distance_function: Callable | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """`triplet_margin_loss` with a distance of one's own."""
     number = NUMBER[reduction]
     distance = flambeau.pairwise_distance if distance_function is None else distance_function
@@ -352,14 +435,14 @@ def triplet_margin_with_distance_loss(
 
 
 def ctc_loss(
-    log_probs,
-    targets,
-    input_lengths,
-    target_lengths,
-    blank=0,
-    reduction="mean",
-    zero_infinity=False,
-):
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """-log of the sum over all alignments of `targets` to (T, N, C) `log_probs`.
 
     Graves et al. 2006. A mean first divides each loss by its target's length.
@@ -370,17 +453,17 @@ def ctc_loss(
 
 
 def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
     *,
-    linear_bias=None,
-    weight=None,
-    reduction="mean",
-    ignore_index=None,
-    label_smoothing=0.0,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
     options=None,
-):
+) -> Tensor:
     """cross_entropy(linear(input, linear_weight, linear_bias), target).
 
     `options` (chunking) changes the memory that PyTorch needs, not the result; it has no effect.

@@ -1,10 +1,13 @@
 """Resizing, sampling on a grid, and the two ways between images and columns."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
+from flambeau.nn._functional import BroadcastingList2
 from flambeau.nn.modules.utils import _pair
 
 _nn = _C._nn
@@ -49,14 +52,14 @@ def _resize_target(input, size, scale_factor, dims):
 
 
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    input: Tensor,
+    size: int | None = None,
+    scale_factor: list[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Resizes the dimensions after (N, C) to `size` or by `scale_factor`.
 
     Modes: nearest, nearest-exact, linear (3D input), bilinear, bicubic (4D), trilinear (5D), area.
@@ -135,7 +138,13 @@ _GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _GRID_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
     """Values of `input` (N, C, H, W) at the points `grid` (N, h, w, 2), coordinates in [-1, 1].
 
     Five-dimensional inputs have grids (N, d, h, w, 3).
@@ -157,7 +166,7 @@ def _warn_align(name) -> None:
     warnings.warn(f"{name}: align_corners defaults to False; pass it to silence this", stacklevel=3)
 
 
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta: Tensor, size: list[int], align_corners: bool | None = None) -> Tensor:
     """The grid of `grid_sample` for affine maps `theta` (N, 2, 3) or (N, 3, 4)."""
     if align_corners is None:
         _warn_align("affine_grid")
@@ -178,12 +187,25 @@ def affine_grid(theta, size, align_corners=None):
     return flambeau.affine_grid_generator(theta, size, bool(align_corners))
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    input: Tensor,
+    kernel_size: BroadcastingList2[int],
+    dilation: BroadcastingList2[int] = 1,
+    padding: BroadcastingList2[int] = 0,
+    stride: BroadcastingList2[int] = 1,
+) -> Tensor:
     """All windows as columns: (N, C, H, W) -> (N, C * window, number of windows)."""
     return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: Tensor,
+    output_size: BroadcastingList2[int],
+    kernel_size: BroadcastingList2[int],
+    dilation: BroadcastingList2[int] = 1,
+    padding: BroadcastingList2[int] = 0,
+    stride: BroadcastingList2[int] = 1,
+) -> Tensor:
     """Sums columns back into images: the adjoint of `unfold`."""
     return _nn.col2im(
         input,

@@ -1,9 +1,11 @@
 """Activations and multi-head attention."""
 
+from __future__ import annotations
+
 import warnings
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -54,11 +56,11 @@ class Threshold(Module):
 
     __constants__ = ["threshold", "value", "inplace"]
 
-    def __init__(self, threshold, value, inplace=False) -> None:
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
@@ -70,11 +72,11 @@ class ReLU(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.relu_(input) if self.inplace else flambeau.relu(input)
 
     def extra_repr(self) -> str:
@@ -86,11 +88,13 @@ class RReLU(Module):
 
     __constants__ = ["lower", "upper", "inplace"]
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False) -> None:
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
@@ -103,7 +107,12 @@ class Hardtanh(Module):
     __constants__ = ["min_val", "max_val", "inplace"]
 
     def __init__(
-        self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
     ) -> None:
         super().__init__()
         if min_value is not None:
@@ -116,7 +125,7 @@ class Hardtanh(Module):
         if not max_val > min_val:
             raise AssertionError(f"Hardtanh: max_val must be > min_val, got {max_val}, {min_val}")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
@@ -126,7 +135,7 @@ class Hardtanh(Module):
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6)."""
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
@@ -136,7 +145,7 @@ class ReLU6(Hardtanh):
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.sigmoid(input)
 
 
@@ -145,18 +154,18 @@ class Hardsigmoid(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
 class Tanh(Module):
     """(exp(x) - exp(-x)) / (exp(x) + exp(-x))."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.tanh(input)
 
 
@@ -165,11 +174,11 @@ class SiLU(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.silu_(input) if self.inplace else _nn.silu(input)
 
     def extra_repr(self) -> str:
@@ -181,11 +190,11 @@ class Mish(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
     def extra_repr(self) -> str:
@@ -197,11 +206,11 @@ class Hardswish(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
@@ -210,11 +219,11 @@ class ELU(Module):
 
     __constants__ = ["alpha", "inplace"]
 
-    def __init__(self, alpha=1.0, inplace=False) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
@@ -226,11 +235,11 @@ class CELU(Module):
 
     __constants__ = ["alpha", "inplace"]
 
-    def __init__(self, alpha=1.0, inplace=False) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
@@ -242,11 +251,11 @@ class SELU(Module):
 
     __constants__ = ["inplace"]
 
-    def __init__(self, inplace=False) -> None:
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
     def extra_repr(self) -> str:
@@ -258,11 +267,11 @@ class GLU(Module):
 
     __constants__ = ["dim"]
 
-    def __init__(self, dim=-1) -> None:
+    def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
     def extra_repr(self) -> str:
@@ -274,11 +283,11 @@ class GELU(Module):
 
     __constants__ = ["approximate"]
 
-    def __init__(self, approximate="none") -> None:
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
@@ -290,11 +299,11 @@ class Hardshrink(Module):
 
     __constants__ = ["lambd"]
 
-    def __init__(self, lambd=0.5) -> None:
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
@@ -306,11 +315,11 @@ class LeakyReLU(Module):
 
     __constants__ = ["inplace", "negative_slope"]
 
-    def __init__(self, negative_slope=1e-2, inplace=False) -> None:
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
@@ -320,7 +329,7 @@ class LeakyReLU(Module):
 class LogSigmoid(Module):
     """log(1 / (1 + exp(-x)))."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.log_sigmoid(input)
 
 
@@ -329,11 +338,11 @@ class Softplus(Module):
 
     __constants__ = ["beta", "threshold"]
 
-    def __init__(self, beta=1.0, threshold=20.0) -> None:
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
@@ -345,11 +354,11 @@ class Softshrink(Module):
 
     __constants__ = ["lambd"]
 
-    def __init__(self, lambd=0.5) -> None:
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.softshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
@@ -361,7 +370,9 @@ class PReLU(Module):
 
     __constants__ = ["num_parameters"]
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None
+    ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(flambeau.empty(num_parameters, device=device, dtype=dtype))
@@ -371,7 +382,7 @@ class PReLU(Module):
         """Sets every weight to `init`."""
         init.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
@@ -381,14 +392,14 @@ class PReLU(Module):
 class Softsign(Module):
     """x / (1 + |x|)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
     """x - tanh(x)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
@@ -397,7 +408,7 @@ class Softmin(Module):
 
     __constants__ = ["dim"]
 
-    def __init__(self, dim=None) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
@@ -406,7 +417,7 @@ class Softmin(Module):
         if not hasattr(self, "dim"):
             self.dim = None
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
     def extra_repr(self) -> str:
@@ -418,7 +429,7 @@ class Softmax(Module):
 
     __constants__ = ["dim"]
 
-    def __init__(self, dim=None) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
@@ -427,7 +438,7 @@ class Softmax(Module):
         if not hasattr(self, "dim"):
             self.dim = None
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
     def extra_repr(self) -> str:
@@ -437,7 +448,7 @@ class Softmax(Module):
 class Softmax2d(Module):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D")
         return F.softmax(input, -3, _stacklevel=5)
@@ -448,7 +459,7 @@ class LogSoftmax(Module):
 
     __constants__ = ["dim"]
 
-    def __init__(self, dim=None) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
@@ -457,7 +468,7 @@ class LogSoftmax(Module):
         if not hasattr(self, "dim"):
             self.dim = None
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
     def extra_repr(self) -> str:
@@ -554,15 +565,15 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         swap = self.batch_first and query.dim() == 3
         if swap:
             # The same tensor stays the same object: one product then serves several projections.

@@ -1,8 +1,11 @@
 """Softmax over many classes by frequency (Grave et al. 2017)."""
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import flambeau
+from flambeau import Tensor
 from flambeau.nn.modules.container import ModuleList, Sequential
 from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.module import Module
@@ -21,11 +24,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        n_classes,
-        cutoffs,
-        div_value=4.0,
-        head_bias=False,
+        in_features: int,
+        n_classes: int,
+        cutoffs: list[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
         device=None,
         dtype=None,
     ) -> None:
@@ -62,7 +65,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         batched = target_.dim() == 1
         self._check(input_, target_)
         x = input_ if batched else input_.unsqueeze(0)

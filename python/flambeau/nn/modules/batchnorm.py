@@ -1,6 +1,9 @@
 """Batch normalisation."""
 
+from __future__ import annotations
+
 import flambeau
+from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
@@ -26,15 +29,15 @@ class _NormBase(Module):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device=None,
         dtype=None,
         *,
-        bias=True,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         new = {"device": device, "dtype": dtype}
@@ -105,7 +108,7 @@ class _BatchNorm(_NormBase):
                 return 1.0 / float(self.num_batches_tracked)
         return 0.0 if self.momentum is None else self.momentum
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         factor = self._average_factor()
         mean, var = self.running_mean, self.running_var
@@ -214,16 +217,16 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        process_group=None,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: object = None,
         device=None,
         dtype=None,
         *,
-        bias=True,
+        bias: bool = True,
     ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
@@ -238,7 +241,7 @@ class SyncBatchNorm(_BatchNorm):
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm: number of input channels must not be 0")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
         use_batch = self.training or (self.running_mean is None and self.running_var is None)

@@ -1,6 +1,9 @@
 """ChannelShuffle."""
 
+from __future__ import annotations
+
 import flambeau
+from flambeau import Tensor
 from flambeau.nn.modules.module import Module
 
 __all__ = ["ChannelShuffle"]
@@ -11,11 +14,11 @@ class ChannelShuffle(Module):
 
     __constants__ = ["groups"]
 
-    def __init__(self, groups) -> None:
+    def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:

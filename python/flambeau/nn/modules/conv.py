@@ -1,9 +1,11 @@
 """Convolutions and their transposes in one, two and three dimensions."""
 
+from __future__ import annotations
+
 import math
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.modules.module import Module
@@ -64,17 +66,17 @@ class _ConvNd(Module):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        bias,
-        padding_mode,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
         device=None,
         dtype=None,
     ) -> None:
@@ -159,15 +161,15 @@ class Conv1d(_ConvNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: str | int | tuple[int] = 0,
+        dilation: int | tuple[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -187,14 +189,14 @@ class Conv1d(_ConvNd):
             dtype,
         )
 
-    def _conv_forward(self, input, weight, bias):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None):
         if self.padding_mode != "zeros":
             return self._pad_first(flambeau.conv1d, input, weight, bias)
         return flambeau.conv1d(
             input, weight, bias, self.stride, self.padding, self.dilation, self.groups
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -206,15 +208,15 @@ class Conv2d(_ConvNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: str | int | tuple[int, int] = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -234,14 +236,14 @@ class Conv2d(_ConvNd):
             dtype,
         )
 
-    def _conv_forward(self, input, weight, bias):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None):
         if self.padding_mode != "zeros":
             return self._pad_first(flambeau.conv2d, input, weight, bias)
         return flambeau.conv2d(
             input, weight, bias, self.stride, self.padding, self.dilation, self.groups
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -250,15 +252,15 @@ class Conv3d(_ConvNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] = 1,
+        padding: str | int | tuple[int, int, int] = 0,
+        dilation: int | tuple[int, int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -278,14 +280,14 @@ class Conv3d(_ConvNd):
             dtype,
         )
 
-    def _conv_forward(self, input, weight, bias):
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None):
         if self.padding_mode != "zeros":
             return self._pad_first(flambeau.conv3d, input, weight, bias)
         return flambeau.conv3d(
             input, weight, bias, self.stride, self.padding, self.dilation, self.groups
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -382,16 +384,16 @@ class ConvTranspose1d(_ConvTransposeNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: int | tuple[int] = 0,
+        output_padding: int | tuple[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int] = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -411,7 +413,7 @@ class ConvTranspose1d(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         return self._transposed(flambeau.conv_transpose1d, 1, input, output_size)
 
 
@@ -423,16 +425,16 @@ class ConvTranspose2d(_ConvTransposeNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] = 0,
+        output_padding: int | tuple[int, int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, int] = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -452,7 +454,7 @@ class ConvTranspose2d(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         return self._transposed(flambeau.conv_transpose2d, 2, input, output_size)
 
 
@@ -461,16 +463,16 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] = 1,
+        padding: int | tuple[int, int, int] = 0,
+        output_padding: int | tuple[int, int, int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, int, int] = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -490,7 +492,7 @@ class ConvTranspose3d(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         return self._transposed(flambeau.conv_transpose3d, 3, input, output_size)
 
 
@@ -545,14 +547,14 @@ class LazyConv1d(_LazyConvXdMixin, Conv1d):
 
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: int | tuple[int] = 0,
+        dilation: int | tuple[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -579,14 +581,14 @@ class LazyConv2d(_LazyConvXdMixin, Conv2d):
 
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -613,14 +615,14 @@ class LazyConv3d(_LazyConvXdMixin, Conv3d):
 
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] = 1,
+        padding: int | tuple[int, int, int] = 0,
+        dilation: int | tuple[int, int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -647,15 +649,15 @@ class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
 
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: int | tuple[int] = 0,
+        output_padding: int | tuple[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int] = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -683,15 +685,15 @@ class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
 
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] = 0,
+        output_padding: int | tuple[int, int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:
@@ -719,15 +721,15 @@ class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
 
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] = 1,
+        padding: int | tuple[int, int, int] = 0,
+        output_padding: int | tuple[int, int, int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, int, int] = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ) -> None:

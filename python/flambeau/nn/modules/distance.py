@@ -1,6 +1,9 @@
 """Distances between pairs of vectors."""
 
+from __future__ import annotations
+
 import flambeau
+from flambeau import Tensor
 from flambeau.nn.modules.module import Module
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
@@ -11,11 +14,11 @@ class PairwiseDistance(Module):
 
     __constants__ = ["norm", "eps", "keepdim"]
 
-    def __init__(self, p=2.0, eps=1e-6, keepdim=False) -> None:
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
-    def forward(self, x1, x2):
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return flambeau.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
@@ -24,9 +27,9 @@ class CosineSimilarity(Module):
 
     __constants__ = ["dim", "eps"]
 
-    def __init__(self, dim=1, eps=1e-8) -> None:
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim, self.eps = dim, eps
 
-    def forward(self, x1, x2):
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return flambeau.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -1,5 +1,8 @@
 """Joining and splitting dimensions."""
 
+from __future__ import annotations
+
+from flambeau import Tensor
 from flambeau.nn.modules.module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -10,11 +13,11 @@ class Flatten(Module):
 
     __constants__ = ["start_dim", "end_dim"]
 
-    def __init__(self, start_dim=1, end_dim=-1) -> None:
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -26,7 +29,7 @@ class Unflatten(Module):
 
     __constants__ = ["dim", "unflattened_size"]
 
-    def __init__(self, dim, unflattened_size) -> None:
+    def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
         if isinstance(dim, str):
             raise TypeError("Unflatten: named dimensions are not supported, dim must be an int")
@@ -45,7 +48,7 @@ class Unflatten(Module):
                 )
         self.dim, self.unflattened_size = dim, unflattened_size
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

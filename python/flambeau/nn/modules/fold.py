@@ -1,5 +1,8 @@
 """Windows of images as columns, and back."""
 
+from __future__ import annotations
+
+from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn.modules.module import Module
 
@@ -11,12 +14,19 @@ class Fold(Module):
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1) -> None:
+    def __init__(
+        self,
+        output_size: int | tuple[int, ...],
+        kernel_size: int | tuple[int, ...],
+        dilation: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        stride: int | tuple[int, ...] = 1,
+    ) -> None:
         super().__init__()
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
@@ -33,12 +43,18 @@ class Unfold(Module):
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1) -> None:
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, ...],
+        dilation: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        stride: int | tuple[int, ...] = 1,
+    ) -> None:
         super().__init__()
         self.kernel_size, self.dilation = kernel_size, dilation
         self.padding, self.stride = padding, stride
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:

@@ -1,7 +1,10 @@
 """Instance normalisation."""
 
+from __future__ import annotations
+
 import warnings
 
+from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
@@ -18,15 +21,15 @@ __all__ = [
 class _InstanceNorm(_NormBase):
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=False,
-        track_running_stats=False,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
         device=None,
         dtype=None,
         *,
-        bias=True,
+        bias: bool = True,
     ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
@@ -50,7 +53,7 @@ class _InstanceNorm(_NormBase):
             self.eps,
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         batched = input.dim() != self._get_no_batch_dim()
         dim = 1 if batched else 0

@@ -1,9 +1,11 @@
 """Affine layers."""
 
+from __future__ import annotations
+
 import math
 
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 from flambeau.nn import init
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.modules.module import Module
@@ -20,7 +22,7 @@ class Identity(Module):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input
 
 
@@ -33,7 +35,9 @@ class Linear(Module):
 
     __constants__ = ["in_features", "out_features"]
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         new = {"device": device, "dtype": dtype}
@@ -52,7 +56,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -76,7 +80,13 @@ class Bilinear(Module):
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
     def __init__(
-        self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device=None,
+        dtype=None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
@@ -98,7 +108,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1, input2):
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return flambeau.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -113,7 +123,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features, bias=True, device=None, dtype=None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(0, 0, False)
         new = {"device": device, "dtype": dtype}
         self.weight = UninitializedParameter(**new)

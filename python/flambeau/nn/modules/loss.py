@@ -1,7 +1,11 @@
 """Losses as modules. Options are attributes, read at every call."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 from flambeau.nn import functional as F
 from flambeau.nn._reduction import NUMBER, legacy_get_string
 from flambeau.nn.modules.distance import PairwiseDistance
@@ -40,7 +44,7 @@ _nn = _C._nn
 class _Loss(Module):
     """A loss with a `reduction`: "none", "mean" or "sum"."""
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean") -> None:
+    def __init__(self, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = legacy_get_string(size_average, reduce)
@@ -50,7 +54,9 @@ class _Loss(Module):
 class _WeightedLoss(_Loss):
     """A loss with a `weight` per class, kept as a buffer."""
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean") -> None:
+    def __init__(
+        self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -60,7 +66,7 @@ class L1Loss(_Loss):
 
     __constants__ = ["reduction"]
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -70,12 +76,17 @@ class NLLLoss(_WeightedLoss):
     __constants__ = ["ignore_index", "reduction"]
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
+        self,
+        weight: Tensor | None = None,
+        size_average=None,
+        ignore_index: int = -100,
+        reduce=None,
+        reduction: str = "mean",
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return _nn.nll_loss_nd(
             input, target, self.weight, NUMBER[self.reduction], self.ignore_index
         )
@@ -92,17 +103,17 @@ class PoissonNLLLoss(_Loss):
 
     def __init__(
         self,
-        log_input=True,
-        full=False,
+        log_input: bool = True,
+        full: bool = False,
         size_average=None,
-        eps=1e-8,
+        eps: float = 1e-8,
         reduce=None,
-        reduction="mean",
+        reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
-    def forward(self, log_input, target):
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
             log_input,
             target,
@@ -118,11 +129,11 @@ class GaussianNLLLoss(_Loss):
 
     __constants__ = ["full", "eps", "reduction"]
 
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean") -> None:
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full, self.eps = full, eps
 
-    def forward(self, input, target, var):
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         return F.gaussian_nll_loss(
             input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -133,11 +144,13 @@ class KLDivLoss(_Loss):
 
     __constants__ = ["reduction"]
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False) -> None:
+    def __init__(
+        self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -146,7 +159,7 @@ class MSELoss(_Loss):
 
     __constants__ = ["reduction"]
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -155,7 +168,7 @@ class BCELoss(_WeightedLoss):
 
     __constants__ = ["reduction"]
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -163,13 +176,18 @@ class BCEWithLogitsLoss(_Loss):
     """BCELoss of sigmoid(input), computed without the detour."""
 
     def __init__(
-        self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+        self,
+        weight: Tensor | None = None,
+        size_average=None,
+        reduce=None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
@@ -180,11 +198,13 @@ class HingeEmbeddingLoss(_Loss):
 
     __constants__ = ["margin", "reduction"]
 
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean") -> None:
+    def __init__(
+        self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -193,7 +213,7 @@ class MultiLabelMarginLoss(_Loss):
 
     __constants__ = ["reduction"]
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -202,11 +222,13 @@ class SmoothL1Loss(_Loss):
 
     __constants__ = ["reduction"]
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0) -> None:
+    def __init__(
+        self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -215,11 +237,11 @@ class HuberLoss(_Loss):
 
     __constants__ = ["reduction", "delta"]
 
-    def __init__(self, reduction="mean", delta=1.0) -> None:
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -228,7 +250,7 @@ class SoftMarginLoss(_Loss):
 
     __constants__ = ["reduction"]
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -239,17 +261,17 @@ class CrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self,
-        weight=None,
+        weight: Tensor | None = None,
         size_average=None,
-        ignore_index=-100,
+        ignore_index: int = -100,
         reduce=None,
-        reduction="mean",
-        label_smoothing=0.0,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return _nn.cross_entropy_loss(
             input,
             target,
@@ -276,17 +298,17 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self,
-        in_features,
-        num_classes,
+        in_features: int,
+        num_classes: int,
         *,
-        out_features=(),
-        bias=False,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
         device=None,
         dtype=None,
-        reduction="mean",
-        weight=None,
-        ignore_index=None,
-        label_smoothing=0.0,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
         options=None,
     ) -> None:
         super().__init__(weight, None, None, reduction)
@@ -298,7 +320,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
         self.options = options
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         weight, bias = self.linear.weight, self.linear.bias
         if self.out_features:
             shape = (self.num_classes, *self.out_features)
@@ -330,7 +352,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
     __constants__ = ["reduction"]
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(
             input, target, weight=self.weight, reduction=self.reduction
         )
@@ -341,11 +363,13 @@ class CosineEmbeddingLoss(_Loss):
 
     __constants__ = ["margin", "reduction"]
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean") -> None:
+    def __init__(
+        self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -356,11 +380,13 @@ class MarginRankingLoss(_Loss):
 
     __constants__ = ["margin", "reduction"]
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean") -> None:
+    def __init__(
+        self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -372,7 +398,13 @@ class MultiMarginLoss(_WeightedLoss):
     __constants__ = ["p", "margin", "reduction"]
 
     def __init__(
-        self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average=None,
+        reduce=None,
+        reduction: str = "mean",
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
@@ -381,7 +413,7 @@ class MultiMarginLoss(_WeightedLoss):
             raise ValueError(f"MultiMarginLoss: weight must be 1D, got {weight.dim()}D")
         self.p, self.margin = p, margin
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(
             input,
             target,
@@ -399,20 +431,20 @@ class TripletMarginLoss(_Loss):
 
     def __init__(
         self,
-        margin=1.0,
-        p=2.0,
-        eps=1e-6,
-        swap=False,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
         size_average=None,
         reduce=None,
-        reduction="mean",
+        reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginLoss: margin must be greater than 0, got {margin}")
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -430,7 +462,14 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     __constants__ = ["margin", "swap", "reduction"]
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean") -> None:
+    def __init__(
+        self,
+        *,
+        distance_function: Callable | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(
@@ -441,7 +480,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         )
         self.margin, self.swap = margin, swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -458,11 +497,15 @@ class CTCLoss(_Loss):
 
     __constants__ = ["blank", "reduction"]
 
-    def __init__(self, blank=0, reduction="mean", zero_infinity=False) -> None:
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
         super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
-    def forward(self, log_probs, targets, input_lengths, target_lengths):
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         return flambeau.ctc_loss(
             log_probs,
             targets,

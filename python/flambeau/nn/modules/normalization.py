@@ -1,6 +1,9 @@
 """Layer, group and RMS normalisation, and the two of local responses."""
 
+from __future__ import annotations
+
 import flambeau
+from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
@@ -14,11 +17,11 @@ class LocalResponseNorm(Module):
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
@@ -28,11 +31,11 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(Module):
     """LocalResponseNorm of (N, C, H, W), with the window centred as Caffe centres it."""
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: expected 4D input, got {input.dim()}D")
         before = int((self.size - 1) / 2 + 1) - 1
@@ -59,10 +62,10 @@ class LayerNorm(Module):
 
     def __init__(
         self,
-        normalized_shape,
-        eps=1e-5,
-        elementwise_affine=True,
-        bias=True,
+        normalized_shape: int | list[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
         device=None,
         dtype=None,
     ) -> None:
@@ -87,7 +90,7 @@ class LayerNorm(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -104,14 +107,14 @@ class GroupNorm(Module):
 
     def __init__(
         self,
-        num_groups,
-        num_channels,
-        eps=1e-5,
-        affine=True,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
         device=None,
         dtype=None,
         *,
-        bias=True,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
@@ -138,7 +141,7 @@ class GroupNorm(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -157,7 +160,12 @@ class RMSNorm(Module):
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
-        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
+        self,
+        normalized_shape: int | list[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device=None,
+        dtype=None,
     ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
@@ -174,7 +182,7 @@ class RMSNorm(Module):
         if self.elementwise_affine:
             init.ones_(self.weight)
 
-    def forward(self, input):
+    def forward(self, input) -> Tensor:
         return flambeau.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:

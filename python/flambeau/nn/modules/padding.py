@@ -1,6 +1,8 @@
 """Padding by a constant, by reflection, by the edge or around."""
 
-from flambeau import _C
+from __future__ import annotations
+
+from flambeau import _C, Tensor
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.utils import _ntuple, _pair, _quadruple
 
@@ -32,7 +34,7 @@ class _CircularPadNd(Module):
     def _check_input_dim(self, input):
         raise NotImplementedError
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         return _nn.pad(input, self.padding, "circular")
 
@@ -48,7 +50,7 @@ def _check_dim(input, low, high) -> None:
 class CircularPad1d(_CircularPadNd):
     """Continues the last dimension from its other end."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int]) -> None:
         super().__init__()
         self.padding = _pair(padding)
 
@@ -59,7 +61,7 @@ class CircularPad1d(_CircularPadNd):
 class CircularPad2d(_CircularPadNd):
     """Continues the last two dimensions from their other ends: (left, right, top, bottom)."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int]) -> None:
         super().__init__()
         self.padding = _quadruple(padding)
 
@@ -70,7 +72,7 @@ class CircularPad2d(_CircularPadNd):
 class CircularPad3d(_CircularPadNd):
     """Continues the last three dimensions from their other ends."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int, int, int]) -> None:
         super().__init__()
         self.padding = _sextuple(padding)
 
@@ -81,11 +83,11 @@ class CircularPad3d(_CircularPadNd):
 class _ConstantPadNd(Module):
     __constants__ = ["padding", "value"]
 
-    def __init__(self, value) -> None:
+    def __init__(self, value: float) -> None:
         super().__init__()
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
@@ -95,7 +97,7 @@ class _ConstantPadNd(Module):
 class ConstantPad1d(_ConstantPadNd):
     """Adds `value` at both ends of the last dimension."""
 
-    def __init__(self, padding, value) -> None:
+    def __init__(self, padding: int | tuple[int, int], value: float) -> None:
         super().__init__(value)
         self.padding = _pair(padding)
 
@@ -105,7 +107,7 @@ class ConstantPad2d(_ConstantPadNd):
 
     __constants__ = ["padding", "value"]
 
-    def __init__(self, padding, value) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int], value: float) -> None:
         super().__init__(value)
         self.padding = _quadruple(padding)
 
@@ -113,7 +115,7 @@ class ConstantPad2d(_ConstantPadNd):
 class ConstantPad3d(_ConstantPadNd):
     """Adds `value` around the last three dimensions."""
 
-    def __init__(self, padding, value) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int, int, int], value: float) -> None:
         super().__init__(value)
         self.padding = _sextuple(padding)
 
@@ -121,7 +123,7 @@ class ConstantPad3d(_ConstantPadNd):
 class _ReflectionPadNd(Module):
     __constants__ = ["padding"]
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.pad(input, self.padding, "reflect")
 
     def extra_repr(self) -> str:
@@ -131,7 +133,7 @@ class _ReflectionPadNd(Module):
 class ReflectionPad1d(_ReflectionPadNd):
     """Mirrors the last dimension at its ends, which are not repeated."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int]) -> None:
         super().__init__()
         self.padding = _pair(padding)
 
@@ -139,7 +141,7 @@ class ReflectionPad1d(_ReflectionPadNd):
 class ReflectionPad2d(_ReflectionPadNd):
     """Mirrors the last two dimensions: (left, right, top, bottom)."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int]) -> None:
         super().__init__()
         self.padding = _quadruple(padding)
 
@@ -147,7 +149,7 @@ class ReflectionPad2d(_ReflectionPadNd):
 class ReflectionPad3d(_ReflectionPadNd):
     """Mirrors the last three dimensions."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int, int, int]) -> None:
         super().__init__()
         self.padding = _sextuple(padding)
 
@@ -155,7 +157,7 @@ class ReflectionPad3d(_ReflectionPadNd):
 class _ReplicationPadNd(Module):
     __constants__ = ["padding"]
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.pad(input, self.padding, "replicate")
 
     def extra_repr(self) -> str:
@@ -165,7 +167,7 @@ class _ReplicationPadNd(Module):
 class ReplicationPad1d(_ReplicationPadNd):
     """Repeats the ends of the last dimension."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int]) -> None:
         super().__init__()
         self.padding = _pair(padding)
 
@@ -173,7 +175,7 @@ class ReplicationPad1d(_ReplicationPadNd):
 class ReplicationPad2d(_ReplicationPadNd):
     """Repeats the edges of the last two dimensions: (left, right, top, bottom)."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int]) -> None:
         super().__init__()
         self.padding = _quadruple(padding)
 
@@ -181,7 +183,7 @@ class ReplicationPad2d(_ReplicationPadNd):
 class ReplicationPad3d(_ReplicationPadNd):
     """Repeats the faces of the last three dimensions."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int, int, int]) -> None:
         super().__init__()
         self.padding = _sextuple(padding)
 
@@ -189,7 +191,7 @@ class ReplicationPad3d(_ReplicationPadNd):
 class ZeroPad1d(ConstantPad1d):
     """ConstantPad1d with zeros."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
@@ -199,7 +201,7 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     """ConstantPad2d with zeros."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
@@ -209,7 +211,7 @@ class ZeroPad2d(ConstantPad2d):
 class ZeroPad3d(ConstantPad3d):
     """ConstantPad3d with zeros."""
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | tuple[int, int, int, int, int, int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:

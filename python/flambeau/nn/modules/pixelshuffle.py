@@ -1,6 +1,9 @@
 """Channels into pixels and back."""
 
+from __future__ import annotations
+
 import flambeau
+from flambeau import Tensor
 from flambeau.nn.modules.module import Module
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
@@ -11,11 +14,11 @@ class PixelShuffle(Module):
 
     __constants__ = ["upscale_factor"]
 
-    def __init__(self, upscale_factor) -> None:
+    def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
@@ -27,11 +30,11 @@ class PixelUnshuffle(Module):
 
     __constants__ = ["downscale_factor"]
 
-    def __init__(self, downscale_factor) -> None:
+    def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:

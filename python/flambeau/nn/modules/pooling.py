@@ -1,7 +1,9 @@
 """Pooling modules."""
 
+from __future__ import annotations
+
 import flambeau
-from flambeau import _C
+from flambeau import _C, Tensor
 from flambeau.nn import functional as F
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.utils import _pair, _single, _triple
@@ -44,12 +46,12 @@ class _MaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        return_indices=False,
-        ceil_mode=False,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -67,7 +69,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Maxima of windows of (N, C, L), with their positions if `return_indices`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.max_pool1d(
             input,
             self.kernel_size,
@@ -82,7 +84,7 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """Maxima of windows of (N, C, H, W), with their positions if `return_indices`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         op = _nn.max_pool2d_with_indices if self.return_indices else flambeau.max_pool2d
         return op(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
@@ -90,7 +92,7 @@ class MaxPool2d(_MaxPoolNd):
 class MaxPool3d(_MaxPoolNd):
     """Maxima of windows of (N, C, D, H, W), with their positions if `return_indices`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.max_pool3d(
             input,
             self.kernel_size,
@@ -118,7 +120,9 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts the maxima back where MaxPool1d found them, zeros elsewhere."""
 
-    def forward(self, input, indices, output_size=None):
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
         return F.max_unpool1d(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
@@ -129,7 +133,9 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
     _tuple = staticmethod(_pair)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
         return F.max_unpool2d(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
@@ -140,7 +146,9 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     _tuple = staticmethod(_triple)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
         return F.max_unpool3d(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
@@ -157,7 +165,12 @@ class AvgPool1d(_AvgPoolNd):
     """Means of windows of (N, C, L)."""
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
+        self,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = None,
+        padding: int | tuple[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         super().__init__()
         self.kernel_size = _single(kernel_size)
@@ -165,7 +178,7 @@ class AvgPool1d(_AvgPoolNd):
         self.padding = _single(padding)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.avg_pool1d(
             input,
             self.kernel_size,
@@ -183,12 +196,12 @@ class AvgPool2d(_AvgPoolNd):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
-        divisor_override=None,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] | None = None,
+        padding: int | tuple[int, int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -196,7 +209,7 @@ class AvgPool2d(_AvgPoolNd):
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.avg_pool2d(
             input,
             self.kernel_size,
@@ -215,12 +228,12 @@ class AvgPool3d(_AvgPoolNd):
 
     def __init__(
         self,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
-        divisor_override=None,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] | None = None,
+        padding: int | tuple[int, int, int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -228,7 +241,7 @@ class AvgPool3d(_AvgPoolNd):
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _nn.avg_pool3d(
             input,
             self.kernel_size,
@@ -276,7 +289,7 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maxima over windows at random places that give `output_size`, or a ratio of the input's."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.fractional_max_pool2d(
             input,
             self.kernel_size,
@@ -292,7 +305,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _tuple = staticmethod(_triple)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.fractional_max_pool3d(
             input,
             self.kernel_size,
@@ -306,7 +319,13 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False) -> None:
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.norm_type, self.kernel_size = norm_type, kernel_size
         self.stride, self.ceil_mode = stride, ceil_mode
@@ -321,7 +340,7 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """(sum of x^p)^(1/p) of windows of (N, C, L), p = norm_type."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
@@ -330,7 +349,7 @@ class LPPool1d(_LPPoolNd):
 class LPPool2d(_LPPoolNd):
     """(sum of x^p)^(1/p) of windows of (N, C, H, W), p = norm_type."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
@@ -339,7 +358,7 @@ class LPPool2d(_LPPoolNd):
 class LPPool3d(_LPPoolNd):
     """(sum of x^p)^(1/p) of windows of (N, C, D, H, W), p = norm_type."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
@@ -348,7 +367,9 @@ class LPPool3d(_LPPoolNd):
 class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]
 
-    def __init__(self, output_size, return_indices=False) -> None:
+    def __init__(
+        self, output_size: int | None | tuple[int | None, ...], return_indices: bool = False
+    ) -> None:
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
@@ -359,28 +380,28 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of windows of (N, C, L) chosen so that L becomes `output_size`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of windows of (N, C, H, W) chosen so that (H, W) becomes `output_size`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of windows of (N, C, D, H, W) chosen so that (D, H, W) becomes `output_size`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]
 
-    def __init__(self, output_size) -> None:
+    def __init__(self, output_size: int | None | tuple[int | None, ...]) -> None:
         super().__init__()
         self.output_size = output_size
 
@@ -391,19 +412,19 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means of windows of (N, C, L) chosen so that L becomes `output_size`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return flambeau.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means of windows of (N, C, H, W) chosen so that (H, W) becomes `output_size`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means of windows of (N, C, D, H, W) chosen so that (D, H, W) becomes `output_size`."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)

@@ -1,10 +1,13 @@
 """Recurrent layers and cells."""
 
+from __future__ import annotations
+
 import math
 import numbers
 import warnings
 
 import flambeau
+from flambeau import Tensor
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
@@ -51,15 +54,15 @@ class RNNBase(Module):
 
     def __init__(
         self,
-        mode,
-        input_size,
-        hidden_size,
-        num_layers=1,
-        bias=True,
-        batch_first=False,
-        dropout=0.0,
-        bidirectional=False,
-        proj_size=0,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
         device=None,
         dtype=None,
     ) -> None:
@@ -139,7 +142,7 @@ class RNNBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def check_input(self, input, batch_sizes) -> None:
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raises if `input` has a wrong dtype, number of dimensions or features."""
         dtype = getattr(self, self._flat_weights_names[0]).dtype
         if input.dtype != dtype and not flambeau.is_autocast_enabled():
@@ -161,24 +164,29 @@ class RNNBase(Module):
             return int(batch_sizes[0])
         return input.size(0) if self.batch_first else input.size(1)
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
         """(layers * directions, batch, hidden or proj_size)."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
         return (layers, self._batch(input, batch_sizes), self.proj_size or self.hidden_size)
 
     def check_hidden_size(
-        self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
     ) -> None:
         """Raises if `hx` has another size than expected."""
         if tuple(hx.size()) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes) -> None:
+    def check_forward_args(self, input: Tensor, hidden: Tensor, batch_sizes: Tensor | None) -> None:
         """Raises if input or hidden state do not fit."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx: Tensor, permutation: Tensor | None):
         """The hidden state in the order of a packed sequence's batch."""
         return hx if permutation is None else _apply_permutation(hx, permutation)
 
@@ -293,7 +301,7 @@ class RNN(RNNBase):
             with batch_first (N, L, *); N may be left out.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
@@ -317,7 +325,7 @@ class GRU(RNNBase):
     h' = (1 - z) * n + z * h. Shapes as for RNN.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -330,15 +338,19 @@ class LSTM(RNNBase):
     with proj_size then projected. Shapes as for RNN; the state is a pair (h, c).
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes):
+    def get_expected_cell_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
         """(layers * directions, batch, hidden_size)."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
         return (layers, self._batch(input, batch_sizes), self.hidden_size)
 
-    def check_forward_args(self, input, hidden, batch_sizes) -> None:
+    def check_forward_args(
+        self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None
+    ) -> None:
         """Raises if input or hidden state do not fit."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(
@@ -352,7 +364,9 @@ class LSTM(RNNBase):
             "Expected hidden[1] size {}, got {}",
         )
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(
+        self, hx: tuple[Tensor, Tensor], permutation: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """The hidden state in the order of a packed sequence's batch."""
         if permutation is None:
             return hx
@@ -390,7 +404,15 @@ class RNNCellBase(Module):
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__()
         new = {"device": device, "dtype": dtype}
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
@@ -442,12 +464,18 @@ class RNNCell(RNNCellBase):
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
-        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype=None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity == "tanh":
             return self._step(flambeau.rnn_tanh_cell, input, hx)
         if self.nonlinearity == "relu":
@@ -458,10 +486,14 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an LSTM: (N, input_size), (h, c) of (N, hidden_size) -> (h', c')."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         batched = self._check(input, *(() if hx is None else hx))
         if not batched:
             input = input.unsqueeze(0)
@@ -480,8 +512,10 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a GRU: (N, input_size), h (N, hidden_size) -> h'."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step(flambeau.gru_cell, input, hx)

@@ -1,5 +1,8 @@
 """Resizing images."""
 
+from __future__ import annotations
+
+from flambeau import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn.modules.module import Module
 
@@ -20,11 +23,11 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size=None,
-        scale_factor=None,
-        mode="nearest",
-        align_corners=None,
-        recompute_scale_factor=None,
+        size: int | tuple[int, ...] | None = None,
+        scale_factor: float | tuple[float, ...] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
         self.name = type(self).__name__
@@ -36,7 +39,7 @@ class Upsample(Module):
         self.mode, self.align_corners = mode, align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
             input,
             self.size,
@@ -61,12 +64,20 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Upsample with mode="nearest"."""
 
-    def __init__(self, size=None, scale_factor=None) -> None:
+    def __init__(
+        self,
+        size: int | tuple[int, int] | None = None,
+        scale_factor: float | tuple[float, float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Upsample with mode="bilinear" and align_corners=True."""
 
-    def __init__(self, size=None, scale_factor=None) -> None:
+    def __init__(
+        self,
+        size: int | tuple[int, int] | None = None,
+        scale_factor: float | tuple[float, float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
