@@ -6,6 +6,10 @@
 
 namespace flambeau {
 
+// Zeros of the dtype and on the device of g.
+inline Tensor zeros_for(const Tensor& g, IntList sizes) {
+  return ops::zeros(sizes, g.dtype(), {}, g.device());
+}
 // Sums dims of `g` away that were broadcast, so that it has `sizes`.
 Tensor sum_to(const Tensor& g, IntList sizes);
 // The gradient of a sum: g, with the reduced dims back, repeated to `sizes`.
@@ -42,5 +46,10 @@ Ints no_output_padding(IntList stride);
 Tensor sum_channels(const Tensor& g);  // over all dims but the second
 
 Tensor constant_pad_backward(const Tensor& g, IntList pad);
+
+Tensor softmax_backward_twice_grad(const Tensor& g, const Tensor& y, int64_t dim, bool log);
+Tensor softmax_backward_twice_output(const Tensor& g, const Tensor& grad, const Tensor& y,
+                                     int64_t dim, bool log);
+Ints spatial_sizes(IntList sizes, IntList like);  // without batch and channels
 
 }  // namespace flambeau

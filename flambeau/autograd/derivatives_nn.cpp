@@ -26,4 +26,22 @@ Tensor sum_channels(const Tensor& g) {
   return ops::sum(g, IntList(dims));
 }
 
+// The gradient of softmax is linear in grad, with the same matrix as forward: dx = J g, J = diag(y)
+// - y y'. For the logarithm J = I - 1 p' transposed: dx = g - p sum(g).
+Tensor softmax_backward_twice_grad(const Tensor& g, const Tensor& y, int64_t dim, bool log) {
+  if (!log) return ops::_softmax_backward(g, y, dim, false);
+  return g - ops::sum(g * ops::exp(y), IntList(&dim, 1), true);
+}
+
+Tensor softmax_backward_twice_output(const Tensor& g, const Tensor& grad, const Tensor& y,
+                                     int64_t dim, bool log) {
+  IntList along(&dim, 1);
+  if (log) return -(g * ops::exp(y) * ops::sum(grad, along, true));
+  return g * grad - g * ops::sum(grad * y, along, true) - grad * ops::sum(g * y, along, true);
+}
+
+Ints spatial_sizes(IntList sizes, IntList) {
+  return Ints(IntList(sizes.data() + 2, sizes.size() - 2));
+}
+
 }  // namespace flambeau

@@ -1,0 +1,295 @@
+// Shapes of pooling and its calls of the kernels, which know up to three spatial dims.
+#include "flambeau/kernels/cpu/pool.h"
+
+#include "flambeau/generated/impl.h"
+#include "flambeau/ops/runtime.h"
+
+namespace flambeau::ops {
+
+namespace {
+
+int64_t setting(IntList list, size_t d) { return list.size() == 1 ? list[0] : list[d]; }
+
+int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
+                    bool ceil_mode) {
+  int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1;
+  int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (room < 0) out = room + stride < 0 || !ceil_mode ? 0 : out;
+  // With ceil_mode the last window must start inside the input or the left padding.
+  if (ceil_mode && (out - 1) * stride >= in + pad) out--;
+  return out;
+}
+
+struct Settings {
+  IntList kernel, stride, pad, dilation;
+  bool ceil_mode;
+};
+
+void check_positive(std::string_view what, IntList list, int64_t least) {
+  for (int64_t v : list)
+    FL_CHECK(v >= least, RuntimeError, "pool: {} must be at least {}, got {}", what, least, list);
+}
+
+Ints pool_shape(const Tensor& self, const Settings& s) {
+  int64_t dims = int64_t(s.kernel.size());
+  FL_CHECK(self.ndim() == dims + 2, RuntimeError,
+           "pool: input must have {} dims, or {} without a batch, got shape {}", dims + 2, dims + 1,
+           self.sizes());
+  check_positive("kernel_size", s.kernel, 1);
+  check_positive("stride", s.stride, 1);
+  check_positive("padding", s.pad, 0);
+  check_positive("dilation", s.dilation, 1);
+  Ints sizes{self.size(0), self.size(1)};
+  for (int64_t d = 0; d < dims; d++) {
+    size_t i = size_t(d);
+    int64_t kernel = s.kernel[i], pad = setting(s.pad, i);
+    FL_CHECK(pad <= (setting(s.dilation, i) * (kernel - 1) + 1) / 2, RuntimeError,
+             "pool: padding must be at most half the kernel's {}, got {}", kernel, pad);
+    int64_t out = pooled_size(self.size(d + 2), kernel, setting(s.stride, i), pad,
+                              setting(s.dilation, i), s.ceil_mode);
+    FL_CHECK(out > 0, RuntimeError,
+             "pool: a kernel of {} does not fit into dim {} of input {} with padding {}", kernel,
+             d + 2, self.sizes(), pad);
+    sizes.push_back(out);
+  }
+  return sizes;
+}
+
+PoolArgs pool_args(IntList in, IntList out, DType dtype) {
+  PoolArgs a{};
+  a.dtype = dtype;
+  a.batch = in[0];
+  a.channels = in[1];
+  int dims = int(in.size()) - 2;
+  for (int i = 0; i < 3; i++) {
+    int d = i - (3 - dims);
+    a.in[i] = d < 0 ? 1 : in[size_t(d + 2)];
+    a.out[i] = d < 0 ? 1 : out[size_t(d + 2)];
+    a.kernel[i] = a.stride[i] = a.dilation[i] = 1;
+    a.pad[i] = 0;
+  }
+  return a;
+}
+
+void apply(PoolArgs& a, const Settings& s) {
+  int dims = int(s.kernel.size());
+  for (int i = 3 - dims; i < 3; i++) {
+    size_t d = size_t(i - (3 - dims));
+    a.kernel[i] = s.kernel[d];
+    a.stride[i] = setting(s.stride, d);
+    a.pad[i] = setting(s.pad, d);
+    a.dilation[i] = setting(s.dilation, d);
+  }
+}
+
+constexpr int64_t kOne = 1;
+const IntList kNoDilation(&kOne, 1);
+
+}  // namespace
+
+Ints max_pool_shape(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                    IntList dilation, bool ceil_mode) {
+  return pool_shape(self, {kernel_size, stride, padding, dilation, ceil_mode});
+}
+
+void max_pool_kernel(Tensor& result, Tensor& indices, const Tensor& self, IntList kernel_size,
+                     IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
+  if (result.numel() == 0) return;
+  PoolArgs a = pool_args(self.sizes(), result.sizes(), self.dtype());
+  apply(a, {kernel_size, stride, padding, dilation, ceil_mode});
+  a.x = self->data;
+  a.y = result->data;
+  a.indices = indices.data<int64_t>();
+  max_pool_forward(a);
+}
+
+Ints max_pool_grad_shape(const Tensor&, const Tensor&, IntList size) { return size; }
+
+void max_pool_grad_kernel(Tensor& result, const Tensor& grad, const Tensor& indices, IntList) {
+  zero_(result);
+  if (grad.numel() == 0) return;
+  PoolArgs a = pool_args(result.sizes(), grad.sizes(), grad.dtype());
+  a.gy = grad->data;
+  a.indices = indices.data<int64_t>();
+  a.gx = result->data;
+  max_pool_backward(a);
+}
+
+Tensor max_pool_gather_impl(const Tensor& self, const Tensor& indices) {
+  return view_as(gather(flatten(self, 2), -1, flatten(indices, 2)), indices);
+}
+
+Ints avg_pool_shape(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                    bool ceil_mode, bool, int64_t) {
+  return pool_shape(self, {kernel_size, stride, padding, kNoDilation, ceil_mode});
+}
+
+void avg_pool_kernel(Tensor& result, const Tensor& self, IntList kernel_size, IntList stride,
+                     IntList padding, bool ceil_mode, bool count_include_pad, int64_t divisor) {
+  if (result.numel() == 0) return;
+  PoolArgs a = pool_args(self.sizes(), result.sizes(), self.dtype());
+  apply(a, {kernel_size, stride, padding, kNoDilation, ceil_mode});
+  a.count_include_pad = count_include_pad;
+  a.divisor = divisor;
+  a.x = self->data;
+  a.y = result->data;
+  avg_pool_forward(a);
+}
+
+Ints avg_pool_grad_shape(const Tensor&, IntList size, IntList, IntList, IntList, bool, bool,
+                         int64_t) {
+  return size;
+}
+
+void avg_pool_grad_kernel(Tensor& result, const Tensor& grad, IntList, IntList kernel_size,
+                          IntList stride, IntList padding, bool ceil_mode, bool count_include_pad,
+                          int64_t divisor) {
+  if (result.numel() == 0) return;
+  PoolArgs a = pool_args(result.sizes(), grad.sizes(), grad.dtype());
+  apply(a, {kernel_size, stride, padding, kNoDilation, ceil_mode});
+  a.count_include_pad = count_include_pad;
+  a.divisor = divisor;
+  a.gy = grad->data;
+  a.gx = result->data;
+  avg_pool_backward(a);
+}
+
+Ints adaptive_pool_shape(const Tensor& self, IntList output_size) {
+  int64_t dims = int64_t(output_size.size());
+  FL_CHECK(self.ndim() == dims + 2, RuntimeError,
+           "adaptive_avg_pool: input must have {} dims, got shape {}", dims + 2, self.sizes());
+  Ints sizes{self.size(0), self.size(1)};
+  for (int64_t d = 0; d < dims; d++) {
+    FL_CHECK(output_size[size_t(d)] >= 0, RuntimeError,
+             "adaptive_avg_pool: output_size must not be negative, got {}", output_size);
+    FL_CHECK(self.size(d + 2) > 0, RuntimeError,
+             "adaptive_avg_pool: pooled dims must not be empty, got shape {}", self.sizes());
+    sizes.push_back(output_size[size_t(d)]);
+  }
+  return sizes;
+}
+
+void adaptive_avg_pool_kernel(Tensor& result, const Tensor& self, IntList) {
+  if (result.numel() == 0) return;
+  PoolArgs a = pool_args(self.sizes(), result.sizes(), self.dtype());
+  a.adaptive = true;
+  a.x = self->data;
+  a.y = result->data;
+  avg_pool_forward(a);
+}
+
+Ints adaptive_pool_grad_shape(const Tensor&, IntList size) { return size; }
+
+void adaptive_avg_pool_grad_kernel(Tensor& result, const Tensor& grad, IntList) {
+  if (result.numel() == 0) return;
+  if (grad.numel() == 0) {
+    zero_(result);
+    return;
+  }
+  PoolArgs a = pool_args(result.sizes(), grad.sizes(), grad.dtype());
+  a.adaptive = true;
+  a.gy = grad->data;
+  a.gx = result->data;
+  avg_pool_backward(a);
+}
+
+namespace {
+
+// An input without a batch gets one for the length of the call.
+template <class F>
+Tensor pooled(std::string_view op, const Tensor& self, size_t dims, F f) {
+  FL_CHECK(self.ndim() == int64_t(dims) + 2 || self.ndim() == int64_t(dims) + 1, RuntimeError,
+           "{}: input must have {} dims, or {} without a batch, got shape {}", op, dims + 2,
+           dims + 1, self.sizes());
+  if (self.ndim() == int64_t(dims) + 2) return f(self);
+  return squeeze(f(unsqueeze(self, 0)), 0);
+}
+
+std::tuple<Tensor, Tensor> max_pooled(std::string_view op, const Tensor& self, IntList kernel,
+                                      IntList stride, IntList padding, IntList dilation,
+                                      bool ceil_mode) {
+  Tensor indices;
+  Tensor values = pooled(op, self, kernel.size(), [&](const Tensor& x) {
+    auto [v, i] =
+        _max_pool(x, kernel, stride.empty() ? kernel : stride, padding, dilation, ceil_mode);
+    indices = i;
+    return v;
+  });
+  return {values, values.ndim() == indices.ndim() ? indices : squeeze(indices, 0)};
+}
+
+Tensor avg_pooled(std::string_view op, const Tensor& self, IntList kernel, IntList stride,
+                  IntList padding, bool ceil_mode, bool count_include_pad,
+                  std::optional<int64_t> divisor) {
+  FL_CHECK(!divisor || *divisor != 0, RuntimeError, "{}: divisor_override must not be zero", op);
+  return pooled(op, self, kernel.size(), [&](const Tensor& x) {
+    return _avg_pool(x, kernel, stride.empty() ? kernel : stride, padding, ceil_mode,
+                     count_include_pad, divisor.value_or(0));
+  });
+}
+
+Tensor adaptive(std::string_view op, const Tensor& self, IntList output_size) {
+  return pooled(op, self, output_size.size(),
+                [&](const Tensor& x) { return _adaptive_avg_pool(x, output_size); });
+}
+
+}  // namespace
+
+Tensor max_pool1d_impl(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                       IntList dilation, bool ceil_mode) {
+  return std::get<0>(
+      max_pooled("max_pool1d", self, kernel_size, stride, padding, dilation, ceil_mode));
+}
+Tensor max_pool2d_impl(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                       IntList dilation, bool ceil_mode) {
+  return std::get<0>(
+      max_pooled("max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode));
+}
+Tensor max_pool3d_impl(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                       IntList dilation, bool ceil_mode) {
+  return std::get<0>(
+      max_pooled("max_pool3d", self, kernel_size, stride, padding, dilation, ceil_mode));
+}
+std::tuple<Tensor, Tensor> max_pool1d_with_indices_impl(const Tensor& self, IntList kernel_size,
+                                                        IntList stride, IntList padding,
+                                                        IntList dilation, bool ceil_mode) {
+  return max_pooled("max_pool1d", self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+std::tuple<Tensor, Tensor> max_pool2d_with_indices_impl(const Tensor& self, IntList kernel_size,
+                                                        IntList stride, IntList padding,
+                                                        IntList dilation, bool ceil_mode) {
+  return max_pooled("max_pool2d", self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+std::tuple<Tensor, Tensor> max_pool3d_with_indices_impl(const Tensor& self, IntList kernel_size,
+                                                        IntList stride, IntList padding,
+                                                        IntList dilation, bool ceil_mode) {
+  return max_pooled("max_pool3d", self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+Tensor avg_pool1d_impl(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                       bool ceil_mode, bool count_include_pad) {
+  return avg_pooled("avg_pool1d", self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                    std::nullopt);
+}
+Tensor avg_pool2d_impl(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                       bool ceil_mode, bool count_include_pad,
+                       std::optional<int64_t> divisor_override) {
+  return avg_pooled("avg_pool2d", self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                    divisor_override);
+}
+Tensor avg_pool3d_impl(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
+                       bool ceil_mode, bool count_include_pad,
+                       std::optional<int64_t> divisor_override) {
+  return avg_pooled("avg_pool3d", self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                    divisor_override);
+}
+Tensor adaptive_avg_pool1d_impl(const Tensor& self, IntList output_size) {
+  return adaptive("adaptive_avg_pool1d", self, output_size);
+}
+Tensor adaptive_avg_pool2d_impl(const Tensor& self, IntList output_size) {
+  return adaptive("adaptive_avg_pool2d", self, output_size);
+}
+Tensor adaptive_avg_pool3d_impl(const Tensor& self, IntList output_size) {
+  return adaptive("adaptive_avg_pool3d", self, output_size);
+}
+
+}  // namespace flambeau::ops
