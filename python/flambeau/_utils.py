@@ -1,7 +1,5 @@
 """How pickles rebuild tensors: the functions whose names stand in every pickle."""
 
-from collections import OrderedDict
-
 from flambeau import _C
 from flambeau.storage import TypedStorage
 

@@ -5,8 +5,6 @@
 
 namespace flambeau::python {
 
-Arena::~Arena() = default;
-
 void* Arena::allocate(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};
   if (FL_LIKELY(used_ + bytes <= sizeof(inline_))) {
@@ -14,8 +12,8 @@ void* Arena::allocate(size_t bytes) {
     used_ += bytes;
     return place;
   }
-  more_.push_back(std::make_unique<char[]>(bytes + 16));
-  auto address = reinterpret_cast<uintptr_t>(more_.back().get());
+  more().blocks.push_back(std::make_unique<char[]>(bytes + 16));
+  auto address = reinterpret_cast<uintptr_t>(more_->blocks.back().get());
   return reinterpret_cast<void*>((address + 15) & ~uintptr_t{15});
 }
 
@@ -23,12 +21,14 @@ namespace {
 
 // The arguments of one overload: objects first, then values. Room for out= tensors lies before.
 struct Bound {
+  Bound() {}
   PyObject* slots[kMaxParams];
-  bool folded = false;  // slots[fold] stands for all positional arguments
-  PyObject* out = nullptr;
-  PyObject* requires_grad = nullptr;
-  Value room[kMaxOuts + kMaxParams];
-  Value* values = room + kMaxOuts;
+  bool folded;  // slots[fold] stands for all positional arguments
+  PyObject* out;
+  PyObject* requires_grad;
+  // Values are plain data: filled by `bind`, not before.
+  alignas(Value) char room[(kMaxOuts + kMaxParams) * sizeof(Value)];
+  Value* values = reinterpret_cast<Value*>(room) + kMaxOuts;
 };
 
 bool looks_like_int(PyObject* o) {
@@ -206,7 +206,8 @@ PyObject* call_set(const OpSet& op, size_t index, PyObject* self, PyObject* cons
                    Py_ssize_t nargs, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     const SignatureSet& set = signatures_of(op, index);
-    Call call{.self = self, .args = args, .nargs = nargs, .kwnames = kwnames, .arena = {}};
+    Arena arena;
+    Call call{.self = self, .args = args, .nargs = nargs, .kwnames = kwnames, .arena = arena};
     if (PyObject* result = resolve(set, call)) return result;
     return resolve_again(set, call);
   });

@@ -7,23 +7,29 @@ namespace flambeau::python {
 // Memory for the values of one call. What it holds lives until the call is over.
 class Arena {
  public:
-  Arena() = default;
+  Arena() {}  // not defaulted: the inline memory stays as it is
   Arena(const Arena&) = delete;
-  ~Arena();
   template <class T>
   T* array(size_t count) {
     return static_cast<T*>(allocate(count * sizeof(T)));
   }
   // Keeps an object, an element of a list that somebody might change meanwhile.
-  void hold(PyObject* o) { held_.emplace_back(Ref::borrow(o)); }
-  void hold(Ref o) { held_.push_back(std::move(o)); }
+  void hold(PyObject* o) { more().held.emplace_back(Ref::borrow(o)); }
+  void hold(Ref o) { more().held.push_back(std::move(o)); }
 
  private:
   void* allocate(size_t bytes);
   alignas(16) char inline_[512];
   size_t used_ = 0;
-  std::vector<std::unique_ptr<char[]>> more_;
-  std::vector<Ref> held_;
+  struct More {
+    std::vector<std::unique_ptr<char[]>> blocks;
+    std::vector<Ref> held;
+  };
+  std::unique_ptr<More> more_;  // rare: lists of tensors, long lists
+  More& more() {
+    if (!more_) more_ = std::make_unique<More>();
+    return *more_;
+  }
 };
 
 // What a call consists of, and what was noticed while its arguments were read.
@@ -34,7 +40,7 @@ struct Call {
   PyObject* kwnames;      // tuple or null; the values follow the positional ones in args
   bool numbers = false;   // second round: plain numbers stand for tensors
   bool subclass = false;  // an argument's class may override the call (__torch_function__)
-  Arena arena;
+  Arena& arena;
 };
 
 // Why an overload does not fit.
