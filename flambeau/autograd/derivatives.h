@@ -17,6 +17,10 @@ Tensor expand_reduced(const Tensor& g, IntList sizes, const Dims& dim, bool keep
 inline Tensor expand_reduced(const Tensor& g, IntList sizes, int, int) {
   return expand_reduced(g, sizes, std::nullopt, false);
 }
+Tensor mean_backward(const Tensor& g, IntList sizes, const Dims& dim, bool keepdim);
+inline Tensor mean_backward(const Tensor& g, IntList sizes, int, int) {
+  return mean_backward(g, sizes, std::nullopt, false);
+}
 Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList size, IntList stride,
                            std::optional<int64_t> offset);
 
@@ -51,5 +55,22 @@ Tensor softmax_backward_twice_grad(const Tensor& g, const Tensor& y, int64_t dim
 Tensor softmax_backward_twice_output(const Tensor& g, const Tensor& grad, const Tensor& y,
                                      int64_t dim, bool log);
 Ints spatial_sizes(IntList sizes, IntList like);  // without batch and channels
+
+// Gradients of (input, weight, bias); those not wanted stay undefined.
+std::tuple<Tensor, Tensor, Tensor> layer_norm_grads(const Tensor& g, const Tensor& input,
+                                                    IntList normalized_shape, const Tensor& weight,
+                                                    const Tensor& mean, const Tensor& rstd,
+                                                    double eps, bool centered,
+                                                    std::array<bool, 3> wanted);
+std::tuple<Tensor, Tensor, Tensor> batch_norm_grads(const Tensor& g, const Tensor& input,
+                                                    const Tensor& weight,
+                                                    const Tensor& running_mean,
+                                                    const Tensor& running_var, const Tensor& mean,
+                                                    const Tensor& rstd, bool training, double eps,
+                                                    std::array<bool, 3> wanted);
+std::tuple<Tensor, Tensor, Tensor> group_norm_grads(const Tensor& g, const Tensor& input,
+                                                    const Tensor& weight, const Tensor& mean,
+                                                    const Tensor& rstd, int64_t groups,
+                                                    std::array<bool, 3> wanted);
 
 }  // namespace flambeau

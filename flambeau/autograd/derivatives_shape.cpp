@@ -16,6 +16,12 @@ Tensor expand_reduced(const Tensor& g, IntList sizes, const Dims& dim, bool keep
   return ops::expand(ops::reshape(g, kept), sizes);
 }
 
+Tensor mean_backward(const Tensor& g, IntList sizes, const Dims& dim, bool keepdim) {
+  Tensor spread = expand_reduced(g, sizes, dim, keepdim);
+  int64_t kept = std::max<int64_t>(g.numel(), 1), all = numel_of(sizes);
+  return spread / Scalar(double(all) / double(kept));
+}
+
 Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList size, IntList stride,
                            std::optional<int64_t> offset) {
   Tensor zeros = ops::zeros(base_sizes, g.dtype(), {}, g.device());

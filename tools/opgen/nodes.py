@@ -12,8 +12,13 @@ class Plan:
 
     def __init__(self, row: Row, sig: Signature):
         self.row, self.sig = row, sig
-        self.formulas = {a.name: row.derivatives[a.name] for a in sig.args if a.name in row.derivatives}
-        self.inputs = [a for a in sig.args if a.type in ("Tensor", "Tensor[]") and a.name in self.formulas]
+        # A key may name several inputs: one formula then gives the gradients of all of them.
+        tensors = {a.name for a in sig.args if a.type in ("Tensor", "Tensor[]")}
+        self.groups = [([n for n in map(str.strip, k.split(",")) if n in tensors], f)
+                       for k, f in row.derivatives.items()]
+        self.groups = [(names, f) for names, f in self.groups if names]
+        self.formulas = {n: f for names, f in self.groups for n in names}
+        self.inputs = [a for a in sig.args if a.name in self.formulas]
         self.has_list = any(a.type == "Tensor[]" for a in self.inputs)
         self.type = f"{sig.type_name}Node"
 
@@ -111,9 +116,23 @@ def backward(plan: Plan) -> str:
             lines.append("  const Tensor& g = grads[0];")
     for name, what in plan.metadata():
         lines.append(f"  const auto& {name}_{what} = node->{name}_{what};")
-    for a in plan.inputs:
-        lines += ["  " + line for line in edge_block(plan, a)]
+    for names, text in plan.groups:
+        block = edge_block(plan, plan.sig.arg(names[0])) if len(names) == 1 else group_block(plan, names, text)
+        lines += ["  " + line for line in block]
     return "\n".join(lines) + "\n}\n"
+
+
+def group_block(plan: Plan, names: list[str], text: str) -> list[str]:
+    """Gradients of several inputs by one call, which is told which of them are wanted."""
+    args = [plan.sig.arg(n) for n in names]
+    wants = [f"node->edges[{plan.edge(a)}].wanted()" for a in args]
+    mentioned = F.identifiers(text)
+    lines = ["  " + unpack(plan, n, a) for n, a in plan.values() if n in mentioned]
+    if "wanted" in mentioned:
+        lines.append(f"  std::array<bool, {len(args)}> wanted{{{', '.join(wants)}}};")
+    lines.append(f"  auto found = {F.flatten_metadata(text)};")
+    lines += [f"  out[{plan.edge(a)}] = node->fit_{a.name}(std::get<{i}>(found));" for i, a in enumerate(args)]
+    return [f"if ({' || '.join(wants)}) {{", *lines, "}"]
 
 
 def edge_block(plan: Plan, arg: Arg) -> list[str]:

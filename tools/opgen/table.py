@@ -89,7 +89,7 @@ def check(row: Row) -> None:
         if sig.name != base:
             bad(f"the schema names {sig.name!r}")
     names = {a.name for sig in row.sigs for a in sig.args}
-    for name in row.derivatives:
+    for name in [n.strip() for key in row.derivatives for n in key.split(",")]:
         if name not in names:
             bad(f"a derivative for {name!r}, which no overload has")
 

@@ -1,0 +1,186 @@
+// Derivatives of normalisation. A kernel computes all three at once; a graph of the backward is
+// made of plain ops.
+#include "flambeau/autograd/derivatives.h"
+#include "flambeau/kernels/cpu/norm.h"
+
+namespace flambeau {
+
+namespace {
+
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+const void* data_of(const Tensor& t) { return t.defined() ? t->data : nullptr; }
+
+Tensor room(bool wanted, const Tensor& like, DType dtype) {
+  return wanted ? new_tensor(like.sizes(), dtype, like.device()) : Tensor();
+}
+
+void* writable(const Tensor& t) { return t.defined() ? t->data : nullptr; }
+
+// dx = rstd * (h - mean(h) - xhat * mean(h * xhat)) over `dims`, where h = g * weight; both means
+// are zero terms where the statistics are constants or (RMS) the mean is none.
+Tensor input_grad(const Tensor& h, const Tensor& xhat, const Tensor& rstd, IntList dims,
+                  bool centered) {
+  Tensor inner = h - xhat * ops::mean(h * xhat, dims, true);
+  if (centered) inner = inner - ops::mean(h, dims, true);
+  return inner * rstd;
+}
+
+Tensor scaled(const Tensor& g, const Tensor& weight) { return weight.defined() ? g * weight : g; }
+
+// Over all dims but the channels'.
+Ints channel_dims(const Tensor& x) {
+  Ints dims{0};
+  for (int64_t d = 2; d < x.ndim(); d++) dims.push_back(d);
+  return dims;
+}
+
+Tensor as_channels(const Tensor& t, int64_t ndim) {
+  if (!t.defined()) return t;
+  Ints sizes(static_cast<size_t>(ndim), 1);
+  sizes[1] = t.numel();
+  return ops::reshape(t, sizes);
+}
+
+}  // namespace
+
+Three layer_norm_grads(const Tensor& g, const Tensor& input, IntList normalized_shape,
+                       const Tensor& weight, const Tensor& mean, const Tensor& rstd, double eps,
+                       bool centered, std::array<bool, 3> wanted) {
+  int64_t n = int64_t(normalized_shape.size()), outer = input.ndim() - n;
+  if (tls.grad) {
+    Ints last, first;
+    for (int64_t d = 0; d < input.ndim(); d++) (d < outer ? first : last).push_back(d);
+    Tensor center = centered ? ops::mean(input, IntList(last), true) : Tensor();
+    Tensor moved = centered ? input - center : input;
+    Tensor scale = ops::rsqrt(ops::mean(moved * moved, IntList(last), true) + Scalar(eps));
+    Tensor xhat = moved * scale;
+    Tensor gx = wanted[0] ? input_grad(scaled(g, weight), xhat, scale, last, centered) : Tensor();
+    Tensor gw =
+        wanted[1] ? (first.empty() ? g * xhat : ops::sum(g * xhat, IntList(first))) : Tensor();
+    Tensor gb = wanted[2] ? (first.empty() ? g : ops::sum(g, IntList(first))) : Tensor();
+    return {gx, gw, gb};
+  }
+  Tensor gd = dense(g), x = dense(input), w = dense(weight);
+  Tensor gx = room(wanted[0], x, x.dtype());
+  DType param = weight.defined() ? weight.dtype() : x.dtype();
+  auto parameter = [&](bool want) {
+    return want ? new_tensor(normalized_shape, param, x.device()) : Tensor();
+  };
+  Tensor gw = parameter(wanted[1]), gb = parameter(wanted[2]);
+  LayerNormGrads a{};
+  a.dtype = x.dtype();
+  a.param_dtype = param;
+  a.rows = mean.numel();
+  a.cols = numel_of(normalized_shape);
+  a.centered = centered;
+  a.g = gd->data;
+  a.x = x->data;
+  a.weight = data_of(w);
+  a.mean = mean->data;
+  a.rstd = rstd->data;
+  a.gx = writable(gx);
+  a.gw = writable(gw);
+  a.gb = writable(gb);
+  if (has_memory(x)) layer_norm_backward(a);
+  return {gx, gw, gb};
+}
+
+Three batch_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weight,
+                       const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                       const Tensor& rstd, bool training, double eps, std::array<bool, 3> wanted) {
+  if (tls.grad) {
+    Ints dims = channel_dims(input);
+    IntList over(dims);
+    Tensor center =
+        training ? ops::mean(input, over, true) : as_channels(running_mean, input.ndim());
+    Tensor moved = input - center;
+    Tensor var =
+        training ? ops::mean(moved * moved, over, true) : as_channels(running_var, input.ndim());
+    Tensor scale = ops::rsqrt(var + Scalar(eps)), xhat = moved * scale;
+    Tensor h = scaled(g, as_channels(weight, input.ndim()));
+    Tensor gx = !wanted[0] ? Tensor()
+                : training ? input_grad(h, xhat, scale, over, true)
+                           : h * scale;
+    return {gx, wanted[1] ? ops::sum(g * xhat, over) : Tensor(),
+            wanted[2] ? ops::sum(g, over) : Tensor()};
+  }
+  Tensor gd = dense(g), x = dense(input), w = dense(weight), m = dense(running_mean),
+         v = dense(running_var);
+  Tensor gx = room(wanted[0], x, x.dtype());
+  const Tensor& param = weight.defined() ? weight : running_mean;
+  DType param_dtype = param.defined() ? param.dtype() : x.dtype();
+  auto parameter = [&](bool want) {
+    return want ? new_tensor({x.size(1)}, param_dtype, x.device()) : Tensor();
+  };
+  Tensor gw = parameter(wanted[1]), gb = parameter(wanted[2]);
+  BatchNormGrads a{};
+  a.dtype = x.dtype();
+  a.param_dtype = param_dtype;
+  a.n = x.size(0);
+  a.channels = x.size(1);
+  a.spatial = numel_of(IntList(x->sizes + 2, size_t(x.ndim() - 2)));
+  a.train = training;
+  a.eps = eps;
+  a.g = gd->data;
+  a.x = x->data;
+  a.weight = data_of(w);
+  a.mean = mean->data;
+  a.rstd = rstd->data;
+  a.running_mean = data_of(m);
+  a.running_var = data_of(v);
+  a.gx = writable(gx);
+  a.gw = writable(gw);
+  a.gb = writable(gb);
+  if (has_memory(x)) batch_norm_backward(a);
+  return {gx, gw, gb};
+}
+
+Three group_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weight,
+                       const Tensor& mean, const Tensor& rstd, int64_t groups,
+                       std::array<bool, 3> wanted) {
+  if (tls.grad) {
+    int64_t n = input.size(0);
+    Tensor x = ops::reshape(input, {n, groups, -1});
+    Tensor moved = x - ops::mean(x, IntList{2}, true);
+    Tensor var = ops::mean(moved * moved, IntList{2}, true);
+    // eps is the same that forward used: 1 / rstd^2 - var of the forward values.
+    Tensor eps =
+        ops::detach(ops::reshape(ops::reciprocal(rstd * rstd), {n, groups, 1})) - ops::detach(var);
+    Tensor scale = ops::rsqrt(var + eps), xhat = moved * scale;
+    Tensor h = ops::reshape(scaled(g, as_channels(weight, input.ndim())), x.sizes());
+    Tensor gx = wanted[0]
+                    ? ops::reshape(input_grad(h, xhat, scale, IntList{2}, true), input.sizes())
+                    : Tensor();
+    Ints dims = channel_dims(input);
+    Tensor gw =
+        wanted[1] ? ops::sum(g * ops::reshape(xhat, input.sizes()), IntList(dims)) : Tensor();
+    return {gx, gw, wanted[2] ? ops::sum(g, IntList(dims)) : Tensor()};
+  }
+  Tensor gd = dense(g), x = dense(input), w = dense(weight);
+  Tensor gx = room(wanted[0], x, x.dtype());
+  DType param = weight.defined() ? weight.dtype() : x.dtype();
+  auto parameter = [&](bool want) {
+    return want ? new_tensor({x.size(1)}, param, x.device()) : Tensor();
+  };
+  Tensor gw = parameter(wanted[1]), gb = parameter(wanted[2]);
+  GroupNormGrads a{};
+  a.dtype = x.dtype();
+  a.param_dtype = param;
+  a.n = x.size(0);
+  a.groups = groups;
+  a.channels = x.size(1) / groups;
+  a.spatial = numel_of(IntList(x->sizes + 2, size_t(x.ndim() - 2)));
+  a.g = gd->data;
+  a.x = x->data;
+  a.weight = data_of(w);
+  a.mean = mean->data;
+  a.rstd = rstd->data;
+  a.gx = writable(gx);
+  a.gw = writable(gw);
+  a.gb = writable(gb);
+  if (has_memory(x)) group_norm_backward(a);
+  return {gx, gw, gb};
+}
+
+}  // namespace flambeau
