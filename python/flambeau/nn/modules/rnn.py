@@ -9,6 +9,7 @@ import warnings
 import flambeau
 from flambeau import Tensor
 from flambeau.nn import init
+from flambeau.nn._functional import recurrent
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 from flambeau.nn.utils.rnn import PackedSequence
@@ -219,18 +220,24 @@ class RNNBase(Module):
     def _drop_batch(self, hx):
         return hx.squeeze(1)
 
-    def _operator(self):
-        if self.mode == "GRU":
-            return flambeau.gru
-        return flambeau.rnn_tanh if self.mode == "RNN_TANH" else flambeau.rnn_relu
-
     def _call(self, input, hx, batch_sizes):
         """(output, hidden state) of the operator."""
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
-        op = self._operator()
-        if batch_sizes is None:
-            return op(input, hx, self._flat_weights, *options, self.batch_first)
-        return op(input, batch_sizes, hx, self._flat_weights, *options)
+        weights = self._flat_weights
+        op = getattr(flambeau, self.mode.lower(), None)
+        if op is None:
+            state = hx if self.mode == "LSTM" else (hx,)
+            if batch_sizes is None:
+                options = (*options, self.batch_first)
+                results = recurrent.padded(self.mode, input, state, weights, *options)
+            else:
+                sizes = batch_sizes.tolist()
+                results = recurrent.layers(self.mode, input, sizes, state, weights, *options)
+        elif batch_sizes is None:
+            results = op(input, hx, weights, *options, self.batch_first)
+        else:
+            results = op(input, batch_sizes, hx, weights, *options)
+        return results[0], results[1] if len(results) == 2 else results[1:]
 
     def forward(self, input, hx=None):
         if isinstance(input, PackedSequence):
@@ -390,14 +397,6 @@ class LSTM(RNNBase):
     def _drop_batch(self, hx):
         return hx[0].squeeze(1), hx[1].squeeze(1)
 
-    def _operator(self):
-        return _lstm
-
-
-def _lstm(*args):
-    output, h, c = flambeau.lstm(*args)
-    return output, (h, c)
-
 
 class RNNCellBase(Module):
     """What the cells share: two weights of `num_chunks` gates and two biases."""
@@ -437,16 +436,22 @@ class RNNCellBase(Module):
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {t.dim()}D instead")
         return input.dim() == 2
 
-    def _step(self, op, input, hx):
+    def _zeros(self, input):
+        shape = (input.size(0), self.hidden_size)
+        return flambeau.zeros(shape, dtype=input.dtype, device=input.device)
+
+    def _step(self, mode, input, hx):
         batched = self._check(input, hx)
         if not batched:
             input = input.unsqueeze(0)
             hx = None if hx is None else hx.unsqueeze(0)
-        if hx is None:
-            hx = flambeau.zeros(
-                input.size(0), self.hidden_size, dtype=input.dtype, device=input.device
-            )
-        out = op(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        hx = self._zeros(input) if hx is None else hx
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        op = getattr(flambeau, mode.lower() + "_cell", None)
+        if op is None:
+            out = recurrent.cell(mode, input, (hx,), *weights)[0]
+        else:
+            out = op(input, hx, *weights)
         return out if batched else out.squeeze(0)
 
     def extra_repr(self) -> str:
@@ -477,9 +482,9 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity == "tanh":
-            return self._step(flambeau.rnn_tanh_cell, input, hx)
+            return self._step("RNN_TANH", input, hx)
         if self.nonlinearity == "relu":
-            return self._step(flambeau.rnn_relu_cell, input, hx)
+            return self._step("RNN_RELU", input, hx)
         raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
 
 
@@ -498,14 +503,13 @@ class LSTMCell(RNNCellBase):
         if not batched:
             input = input.unsqueeze(0)
             hx = None if hx is None else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        if hx is None:
-            zeros = flambeau.zeros(
-                input.size(0), self.hidden_size, dtype=input.dtype, device=input.device
-            )
-            hx = (zeros, zeros)
-        h, c = flambeau.lstm_cell(
-            input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-        )
+        hx = (self._zeros(input),) * 2 if hx is None else hx
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        op = getattr(flambeau, "lstm_cell", None)
+        if op is None:
+            h, c = recurrent.cell("LSTM", input, hx, *weights)
+        else:
+            h, c = op(input, hx, *weights)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
@@ -518,4 +522,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step(flambeau.gru_cell, input, hx)
+        return self._step("GRU", input, hx)
