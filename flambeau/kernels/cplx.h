@@ -2,9 +2,7 @@
 // on it. The memory is std::complex's, whose templates a source compiled per instruction set must
 // not use.
 #pragma once
-#include <type_traits>
-
-#include "flambeau/core/config.h"
+#include "flambeau/kernels/simd.h"
 
 namespace flambeau::FL_ISA {
 
@@ -17,8 +15,8 @@ struct Cplx {
   T re, im;
 
   Cplx() = default;
-  template <class S>
-  requires std::is_arithmetic_v<S> Cplx(S real) : re(T(real)), im(0) {}
+  template <Number S>
+  Cplx(S real) : re(T(real)), im(0) {}
   Cplx(T real, T imaginary) : re(real), im(imaginary) {}
 
   static Cplx load(const Cplx* p) { return *p; }
@@ -72,7 +70,9 @@ struct Cplx {
 
 inline bool any(bool m) { return m; }
 inline bool all(bool m) { return m; }
-template <class T>
-requires std::is_arithmetic_v<T> T select(bool m, T a, T b) { return m ? a : b; }
+template <Number T>
+inline T select(bool m, T a, T b) {
+  return m ? a : b;
+}
 
 }  // namespace flambeau::FL_ISA

@@ -17,11 +17,11 @@ inline constexpr bool kIsSingle = std::is_same_v<T, float>;
 
 // c0 + c1 x + c2 x^2 ...
 template <class T>
-Vec<T> polynomial(Vec<T>, double c0) {
+inline Vec<T> polynomial(Vec<T>, double c0) {
   return c0;
 }
 template <class T, class... C>
-Vec<T> polynomial(Vec<T> x, double c0, C... more) {
+inline Vec<T> polynomial(Vec<T> x, double c0, C... more) {
   return fma(polynomial(x, more...), x, Vec<T>(c0));
 }
 
@@ -32,19 +32,19 @@ struct Doubled {
 };
 // Exact a + b where |a| >= |b| or a is zero.
 template <class T>
-Doubled<T> sum_ordered(Vec<T> a, Vec<T> b) {
+inline Doubled<T> sum_ordered(Vec<T> a, Vec<T> b) {
   Vec<T> s = a + b;
   return {s, b - (s - a)};
 }
 // Exact a + b (D. E. Knuth).
 template <class T>
-Doubled<T> sum_exact(Vec<T> a, Vec<T> b) {
+inline Doubled<T> sum_exact(Vec<T> a, Vec<T> b) {
   Vec<T> s = a + b, t = s - a;
   return {s, (a - (s - t)) + (b - t)};
 }
 // x without the lower half of its mantissa: products of two such are exact.
 template <class T>
-Vec<T> upper_half(Vec<T> x) {
+inline Vec<T> upper_half(Vec<T> x) {
   if constexpr (kIsSingle<T>)
     return from_bits(bits(x) & int32_t(0xfffff000));
   else
@@ -52,7 +52,7 @@ Vec<T> upper_half(Vec<T> x) {
 }
 // Exact a * b.
 template <class T>
-Doubled<T> product_exact(Vec<T> a, Vec<T> b) {
+inline Doubled<T> product_exact(Vec<T> a, Vec<T> b) {
   Vec<T> p = a * b;
   if constexpr (kFused) {
     return {p, fma(a, b, -p)};
@@ -62,12 +62,18 @@ Doubled<T> product_exact(Vec<T> a, Vec<T> b) {
   }
 }
 
+// A value without sign, with the sign of x: one step less than copysign.
+template <class T>
+inline Vec<T> with_sign_of(Vec<T> x, Vec<T> magnitude) {
+  return magnitude | (x & Vec<T>(-0.0));
+}
+
 template <int Count, class V>
-V shift_left(V x) {
+inline V shift_left(V x) {
   return typename V::Lanes(typename V::Unsigned(x.v) << Count);
 }
 template <int Count, class V>
-V shift_right_logical(V x) {
+inline V shift_right_logical(V x) {
   return typename V::Lanes(typename V::Unsigned(x.v) >> Count);
 }
 
@@ -81,13 +87,13 @@ inline constexpr double kRounder = kIsSingle<T> ? 0x1.8p23 : 0x1.8p52;
 
 // 2^n for an integer n whose power is a normal number.
 template <class T>
-Vec<T> power_of_two(Vec<T> n) {
+inline Vec<T> power_of_two(Vec<T> n) {
   return from_bits(shift_left<kMantissaBits<T>>(bits(n + (kRounder<T> + kExponentBias<T>))));
 }
 
 // x * 2^n for an integer n, rounded once, also where the result is subnormal.
 template <class T>
-Vec<T> scale(Vec<T> x, Vec<T> n) {
+inline Vec<T> scale(Vec<T> x, Vec<T> n) {
 #if defined(__AVX512F__)
   if constexpr (kIsSingle<T>)
     return Raw<T>(_mm512_scalef_ps(x.v, n.v));
@@ -103,7 +109,7 @@ Vec<T> scale(Vec<T> x, Vec<T> n) {
 // for floats. Where the processor estimates 14 bits, one step of Newton's method is a fraction of a
 // division.
 template <class T>
-Vec<T> reciprocal_near(Vec<T> x) {
+inline Vec<T> reciprocal_near(Vec<T> x) {
 #if defined(__AVX512F__)
   Vec<T> y;
   if constexpr (kIsSingle<T>)
@@ -129,30 +135,45 @@ inline Vec<double> sqrt_near(Vec<double> x) {
 
 // f evaluated on doubles, for floats.
 template <class F>
-Vec<float> through_double(F f, Vec<float> x) {
+inline Vec<float> through_double(F f, Vec<float> x) {
   DoublePair a = widen(x);
   return narrow({f(a.low), f(a.high)});
 }
 template <class F>
-Vec<float> through_double(F f, Vec<float> x, Vec<float> y) {
+inline Vec<float> through_double(F f, Vec<float> x, Vec<float> y) {
   DoublePair a = widen(x), b = widen(y);
   return narrow({f(a.low, b.low), f(a.high, b.high)});
 }
 
+// Whether some |x| is above the limit or NaN: the way to a slow path, so without a detour through a
+// Mask.
+template <class T>
+inline bool any_beyond(Vec<T> x, double limit) {
+  Vec<T> a = abs(x);
+#if defined(__AVX512F__)
+  if constexpr (kIsSingle<T>)
+    return _mm512_cmp_ps_mask(a.v, Vec<T>(limit).v, _CMP_NLE_UQ) != 0;
+  else
+    return _mm512_cmp_pd_mask(a.v, Vec<T>(limit).v, _CMP_NLE_UQ) != 0;
+#else
+  return any(!(a <= Vec<T>(limit)));
+#endif
+}
+
 template <class V>
-auto isnan(V x) {
+inline auto isnan(V x) {
   return x != x;
 }
 template <class T>
-auto isinf(Vec<T> x) {
+inline auto isinf(Vec<T> x) {
   return kIsFloat<T> ? abs(x) == Vec<T>(kInf) : typename Vec<T>::Mask(false);
 }
 template <class T>
-auto isfinite(Vec<T> x) {
+inline auto isfinite(Vec<T> x) {
   return kIsFloat<T> ? abs(x) < Vec<T>(kInf) : typename Vec<T>::Mask(true);
 }
 template <class T>
-auto signbit(Vec<T> x) {
+inline auto signbit(Vec<T> x) {
   if constexpr (kIsFloat<T>)
     return bits(x) < 0;
   else

@@ -45,15 +45,15 @@ inline Cplx<float> atanh(Cplx<float> x) { return from_c(__builtin_catanhf(to_c(x
 inline Cplx<double> atanh(Cplx<double> x) { return from_c(__builtin_catanh(to_c(x))); }
 
 template <class T>
-Cplx<T> exp2(Cplx<T> x) {
+inline Cplx<T> exp2(Cplx<T> x) {
   return exp(x * kLn2);
 }
 template <class T>
-Cplx<T> log2(Cplx<T> x) {
+inline Cplx<T> log2(Cplx<T> x) {
   return log(x) * kLog2E;
 }
 template <class T>
-Cplx<T> log10(Cplx<T> x) {
+inline Cplx<T> log10(Cplx<T> x) {
   return log(x) * 0x1.bcb7b1526e50ep-2;
 }
 
@@ -63,48 +63,52 @@ inline Cplx<float> pow(Cplx<float> x, Cplx<float> y) {
 inline Cplx<double> pow(Cplx<double> x, Cplx<double> y) {
   return from_c(__builtin_cpow(to_c(x), to_c(y)));
 }
-template <class T, class S>
-requires std::is_arithmetic_v<S> Cplx<T> pow(Cplx<T> x, S y) { return pow(x, Cplx<T>(y)); }
-template <class T, class S>
-requires std::is_arithmetic_v<S> Cplx<T> pow(S x, Cplx<T> y) { return pow(Cplx<T>(x), y); }
+template <class T, Number S>
+inline Cplx<T> pow(Cplx<T> x, S y) {
+  return pow(x, Cplx<T>(y));
+}
+template <class T, Number S>
+inline Cplx<T> pow(S x, Cplx<T> y) {
+  return pow(Cplx<T>(x), y);
+}
 
 // Kahan's formulas (1987): no cancellation near zero.
 template <class T>
-Cplx<T> expm1(Cplx<T> x) {
+inline Cplx<T> expm1(Cplx<T> x) {
   T e = T(__builtin_expm1(x.re)), half = T(__builtin_sin(x.im * T(0.5)));
   return {e * T(__builtin_cos(x.im)) - 2 * half * half, (e + 1) * T(__builtin_sin(x.im))};
 }
 template <class T>
-Cplx<T> log1p(Cplx<T> x) {
+inline Cplx<T> log1p(Cplx<T> x) {
   T square = x.re * (2 + x.re) + x.im * x.im;
   T real = __builtin_fabs(square) < 0.5 ? T(0.5 * __builtin_log1p(square)) : log(1 + x).re;
   return {real, T(__builtin_atan2(x.im, 1 + x.re))};
 }
 
 template <class T>
-Cplx<T> sigmoid(Cplx<T> x) {
+inline Cplx<T> sigmoid(Cplx<T> x) {
   return 1 / (1 + exp(-x));
 }
 
 // The argument in (-pi, pi], as a complex number without imaginary part.
 template <class T>
-Cplx<T> angle(Cplx<T> x) {
+inline Cplx<T> angle(Cplx<T> x) {
   return {T(__builtin_atan2(x.im, x.re)), T(0)};
 }
 template <class T>
-bool isnan(Cplx<T> x) {
+inline bool isnan(Cplx<T> x) {
   return x.re != x.re || x.im != x.im;
 }
 template <class T>
-bool isinf(Cplx<T> x) {
+inline bool isinf(Cplx<T> x) {
   return __builtin_isinf(x.re) || __builtin_isinf(x.im);
 }
 template <class T>
-bool isfinite(Cplx<T> x) {
+inline bool isfinite(Cplx<T> x) {
   return __builtin_isfinite(x.re) && __builtin_isfinite(x.im);
 }
 template <class T>
-Cplx<T> sinc(Cplx<T> x) {
+inline Cplx<T> sinc(Cplx<T> x) {
   Cplx<T> y = x * kPi;
   return x == 0 ? Cplx<T>(1) : sin(y) / y;
 }

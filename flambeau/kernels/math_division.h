@@ -30,11 +30,13 @@ inline Vec<float> fmod(Vec<float> x, Vec<float> y) {
   }
   return through_double([](Vec<double> a, Vec<double> b) { return fmod_short(a, b, a / b); }, x, y);
 }
-template <class T>
-requires(!kIsFloat<T>) Vec<T> fmod(Vec<T> x, Vec<T> y) { return x % y; }
+template <Integral T>
+inline Vec<T> fmod(Vec<T> x, Vec<T> y) {
+  return x % y;
+}
 
 template <class T>
-Vec<T> remainder(Vec<T> x, Vec<T> y) {
+inline Vec<T> remainder(Vec<T> x, Vec<T> y) {
   Vec<T> r = fmod(x, y);
   if constexpr (!std::is_unsigned_v<T>) r = select(r != 0 && (r < 0) != (y < 0), r + y, r);
   return r;
@@ -43,7 +45,7 @@ Vec<T> remainder(Vec<T> x, Vec<T> y) {
 // The quotient of x - remainder is nearly an integer already: rounded to the nearest rather than
 // down, as Python does.
 template <class T>
-Vec<T> floor_divide(Vec<T> x, Vec<T> y) {
+inline Vec<T> floor_divide(Vec<T> x, Vec<T> y) {
   if constexpr (kIsFloat<T>) {
     Vec<T> r = fmod(x, y), exact = x / y;
     Vec<T> q = (x - r) / y;
@@ -62,12 +64,16 @@ Vec<T> floor_divide(Vec<T> x, Vec<T> y) {
   }
 }
 
-template <class T, class S>
-requires std::is_arithmetic_v<S> Vec<T> fmod(Vec<T> x, S y) { return fmod(x, Vec<T>(y)); }
-template <class T, class S>
-requires std::is_arithmetic_v<S> Vec<T> remainder(Vec<T> x, S y) { return remainder(x, Vec<T>(y)); }
-template <class T, class S>
-requires std::is_arithmetic_v<S> Vec<T> floor_divide(Vec<T> x, S y) {
+template <class T, Number S>
+inline Vec<T> fmod(Vec<T> x, S y) {
+  return fmod(x, Vec<T>(y));
+}
+template <class T, Number S>
+inline Vec<T> remainder(Vec<T> x, S y) {
+  return remainder(x, Vec<T>(y));
+}
+template <class T, Number S>
+inline Vec<T> floor_divide(Vec<T> x, S y) {
   return floor_divide(x, Vec<T>(y));
 }
 

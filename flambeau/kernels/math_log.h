@@ -12,7 +12,7 @@ struct LogParts {
 
 // 1 + f lies in [top / 2, top).
 template <class T>
-LogParts<T> split_log(Vec<T> x, double top) {
+inline LogParts<T> split_log(Vec<T> x, double top) {
 #if defined(__AVX512F__)
   Vec<T> m, k;
   if constexpr (kIsSingle<T>) {
@@ -42,7 +42,7 @@ LogParts<T> split_log(Vec<T> x, double top) {
 
 // The interval around 1 is where the series in use is shortest.
 template <class T>
-LogParts<T> reduce_log(Vec<T> x) {
+inline LogParts<T> reduce_log(Vec<T> x) {
   LogParts<T> parts = split_log(x, kIsSingle<T> ? 4.0 / 3 : 0x1.6a09e667f3bcdp+0);
   Vec<T> f = parts.f;
   if constexpr (kIsSingle<T>) {
@@ -61,18 +61,18 @@ LogParts<T> reduce_log(Vec<T> x) {
   return parts;
 }
 
-// k ln 2 + f + rest + more. k times the high part of ln 2 is exact, and so is its sum with f.
+// k ln 2 + f + rest. k times the high part of ln 2 is exact, and so is its sum with f.
 template <class T>
-Vec<T> join_log(const LogParts<T>& parts, Vec<T> more) {
+inline Vec<T> join_log(const LogParts<T>& parts) {
   constexpr double high = kIsSingle<T> ? 0x1.62e4p-1 : 0x1.62e42fefp-1;
   constexpr double low = kIsSingle<T> ? 0x1.7f7d1cf79abcap-20 : 0x1.473de6af278edp-34;
   Doubled<T> s = sum_ordered(parts.k * high, parts.f);
-  return s.high + (s.low + (fma(parts.k, Vec<T>(low), parts.rest) + more));
+  return s.high + (s.low + fma(parts.k, Vec<T>(low), parts.rest));
 }
 
 // y, but -inf where x is 0, NaN where x is below, and x itself where it is infinite or NaN.
 template <class T>
-Vec<T> with_log_limits(Vec<T> x, Vec<T> y) {
+inline Vec<T> with_log_limits(Vec<T> x, Vec<T> y) {
 #if defined(__AVX512F__)
   // One digit per class of x, the last for quiet NaN: 0 keeps y, 2 is x's NaN, 3 NaN, 4 and 5 the
   // infinities.
@@ -88,9 +88,9 @@ Vec<T> with_log_limits(Vec<T> x, Vec<T> y) {
 #endif
 }
 
-template <class T>
-requires kIsFloat<T> Vec<T> log(Vec<T> x) {
-  return with_log_limits(x, join_log(reduce_log(x), Vec<T>(0)));
+template <Floating T>
+inline Vec<T> log(Vec<T> x) {
+  return with_log_limits(x, join_log(reduce_log(x)));
 }
 
 // A logarithm's constants: 1 / ln(base) and log_base(2), the high parts so short that their
@@ -100,7 +100,7 @@ struct LogBase {
 };
 
 template <class T>
-Vec<T> log_of_base(Vec<T> x, LogBase base) {
+inline Vec<T> log_of_base(Vec<T> x, LogBase base) {
   LogParts<T> parts = reduce_log(x);
   Vec<T> high, f = parts.f;
   if constexpr (kIsSingle<T>)
@@ -112,15 +112,15 @@ Vec<T> log_of_base(Vec<T> x, LogBase base) {
   Vec<T> y = s.low + ((low + high) * base.low + low * base.high + parts.k * base.two_low);
   return with_log_limits(x, s.high + y);
 }
-template <class T>
-requires kIsFloat<T> Vec<T> log2(Vec<T> x) {
+template <Floating T>
+inline Vec<T> log2(Vec<T> x) {
   if constexpr (kIsSingle<T>)
     return log_of_base(x, {0x1.714p+0, 0x1.47652b82fe177p-12, 1, 0});
   else
     return log_of_base(x, {0x1.71547652p+0, 0x1.705fc2eefa200p-33, 1, 0});
 }
-template <class T>
-requires kIsFloat<T> Vec<T> log10(Vec<T> x) {
+template <Floating T>
+inline Vec<T> log10(Vec<T> x) {
   if constexpr (kIsSingle<T>) {
     return log_of_base(x, {0x1.bcap-2, 0x1.7b1526e50e32ap-14, 0x1.344p-2, 0x1.3509f79fef312p-18});
   } else {
@@ -130,10 +130,12 @@ requires kIsFloat<T> Vec<T> log10(Vec<T> x) {
 }
 
 // log(u) plus the part of 1 + x that u = fl(1 + x) lost, divided by u.
-template <class T>
-requires kIsFloat<T> Vec<T> log1p(Vec<T> x) {
+template <Floating T>
+inline Vec<T> log1p(Vec<T> x) {
   Doubled<T> u = sum_exact(Vec<T>(1), x);
-  Vec<T> y = with_log_limits(u.high, join_log(reduce_log(u.high), u.low / u.high));
+  LogParts<T> parts = reduce_log(u.high);
+  parts.rest = parts.rest + u.low / u.high;
+  Vec<T> y = with_log_limits(u.high, join_log(parts));
   return select(abs(x) < Vec<T>(kIsSingle<T> ? 0x1p-25 : 0x1p-54), x, y);
 }
 

@@ -5,11 +5,11 @@
 namespace flambeau::FL_ISA {
 
 template <class V>
-V reciprocal(V x) {
+inline V reciprocal(V x) {
   return 1 / x;
 }
 template <class V>
-V rsqrt(V x) {
+inline V rsqrt(V x) {
   return 1 / sqrt(x);
 }
 
@@ -42,7 +42,7 @@ inline Doubled<double> log_extended(Vec<double> x) {
 
 // C's rules for zeros, infinities, NaN and negative bases, given y for the base |x|.
 template <class T>
-Vec<T> with_pow_signs(Vec<T> x, Vec<T> exponent, Vec<T> y) {
+inline Vec<T> with_pow_signs(Vec<T> x, Vec<T> exponent, Vec<T> y) {
   auto integer = trunc(exponent) == exponent;
   auto odd = integer && trunc(exponent * 0.5) * 2 != exponent;
   y = select(signbit(x) && odd, -y, y);
@@ -81,8 +81,8 @@ inline Vec<double> pow_for_float(Vec<double> a, Vec<double> y) {
 }
 
 // As torch: a negative exponent gives 1 / x^|y| truncated, that is 0 unless x is 1 or -1.
-template <class T>
-requires(!kIsFloat<T>) Vec<T> pow(Vec<T> x, Vec<T> y) {
+template <Integral T>
+inline Vec<T> pow(Vec<T> x, Vec<T> y) {
   Vec<T> result = 1, base = x, left = y;
   if constexpr (std::is_signed_v<T>) left = select(y < 0, 0, y);
   while (any(left != 0)) {
@@ -96,10 +96,14 @@ requires(!kIsFloat<T>) Vec<T> pow(Vec<T> x, Vec<T> y) {
   }
   return result;
 }
-template <class T, class S>
-requires std::is_arithmetic_v<S> Vec<T> pow(Vec<T> x, S y) { return pow(x, Vec<T>(y)); }
-template <class T, class S>
-requires std::is_arithmetic_v<S> Vec<T> pow(S x, Vec<T> y) { return pow(Vec<T>(x), y); }
+template <class T, Number S>
+inline Vec<T> pow(Vec<T> x, S y) {
+  return pow(x, Vec<T>(y));
+}
+template <class T, Number S>
+inline Vec<T> pow(S x, Vec<T> y) {
+  return pow(Vec<T>(x), y);
+}
 
 // The larger side is taken out, so that squares neither overflow nor vanish.
 inline Vec<double> hypot(Vec<double> x, Vec<double> y) {

@@ -68,7 +68,7 @@ inline Vec<float> erfcx(Vec<float> x) {
 
 // The normal distribution function and its logarithm.
 template <class T>
-Vec<T> ndtr(Vec<T> x) {
+inline Vec<T> ndtr(Vec<T> x) {
   return 0.5 * erfc(x * -0.70710678118654752);
 }
 inline Vec<double> log_ndtr(Vec<double> x) {

@@ -36,7 +36,7 @@ inline Vec<double> log_short(Vec<double> x) { return kLn2 * log2_short(x); }
 inline Vec<float> sinh(Vec<float> x) {
   return through_double(
       [](Vec<double> v) {
-        Vec<double> a = abs(v), z = v * v, e = exp_short(select(a > 100, 100, a));
+        Vec<double> a = abs(v), z = v * v, e = exp_short(clamp_above(a, 100));
         Vec<double> p = polynomial(z, 0.16666666488730297, 0.0083333505974513469,
                                    0.00019836066338996359, 2.8174391914983089e-06);
         Vec<double> large = copysign(0.5 * (e - reciprocal_near(e)), v);
@@ -47,7 +47,7 @@ inline Vec<float> sinh(Vec<float> x) {
 inline Vec<float> cosh(Vec<float> x) {
   return through_double(
       [](Vec<double> v) {
-        Vec<double> a = abs(v), e = exp_short(select(a > 100, 100, a));
+        Vec<double> a = abs(v), e = exp_short(clamp_above(a, 100));
         return 0.5 * (e + reciprocal_near(e));
       },
       x);

@@ -29,7 +29,7 @@ inline Vec<double> erfcx_positive(Vec<double> a) {
 // erfc a for a >= 0. The square is carried with its rounding error, which the exponential would
 // magnify.
 [[gnu::noinline]] inline Vec<double> erfc_positive(Vec<double> a) {
-  a = select(a > 28, 28, a);
+  a = clamp_above(a, 28);
   Doubled<double> square = product_exact(a, a);
   Vec<double> scaled = erfcx_positive(a);
   return exp(-square.high) * (scaled - scaled * square.low);
@@ -46,11 +46,11 @@ inline Vec<float> erf(Vec<float> x) {
   Vec<float> small = polynomial(z, 0.128379167, -0.376126338, 0.112836962, -0.0268593956,
                                 0.00520094524, -0.000814097059, 8.36014774e-05);
   small = fma(small, x, x);
-  Vec<float> t = select(a > 4, 4, a);
+  Vec<float> t = clamp_above(a, 4);
   Vec<float> r = polynomial(t, -0.128555819, -0.635606528, -0.105298889, 0.022712093,
                             -0.00295349916, 5.80002187e-05, 4.39359271e-05, -4.80359257e-06);
   Vec<float> large = 1 - exp(fma(r, t, -t));
-  return select(a < 0.9277, small, copysign(large, x));
+  return select(a < 0.9277, small, with_sign_of(x, large));
 }
 
 inline Vec<double> erfc(Vec<double> x) {
@@ -63,7 +63,7 @@ inline Vec<float> erfc(Vec<float> x) {
   return through_double(
       [](Vec<double> v) {
         Vec<double> a = abs(v);
-        a = select(a > 10.2, 10.2, a);
+        a = clamp_above(a, 10.2);
         Vec<double> slope = 1 + 2 * a, inverse = reciprocal_near((a + 3) * slope);
         Vec<double> p =
             polynomial((a - 3) * slope * inverse, 1.2530080592157717, -0.1356211401294054,
@@ -92,7 +92,7 @@ inline Vec<double> erfinv_ratio(Vec<double> w) {
   return select(w < 5, central, tail);
 }
 template <class T>
-Vec<T> with_erfinv_limits(Vec<T> x, Vec<T> y) {
+inline Vec<T> with_erfinv_limits(Vec<T> x, Vec<T> y) {
   Vec<T> a = abs(x);
   return select(a < 1, y, select(a == 1, copysign(Vec<T>(kInf), x), kNaN));
 }

@@ -12,46 +12,46 @@ inline constexpr double kHalfPi1 = 0x1.921fb544p+0, kHalfPi2 = 0x1.0b4611a6p-34,
 // Larger arguments go to the C library, which has the digits of pi to reduce them.
 inline constexpr double kLargestAngle = 0x1p20;
 
-// x - n pi/2 as a double that is good enough for a float result.
+// x - n pi/2 times the scale, a power of two, as a double that is good enough for a float result.
+template <int Scale>
 inline Vec<double> subtract_quarters(Vec<double> x, Vec<double> n) {
   if constexpr (kFused) {
-    return fma(n, Vec<double>(-kHalfPiLow), fma(n, Vec<double>(-kHalfPi), x));
+    return fma(n, Vec<double>(-Scale * kHalfPiLow), fma(n, Vec<double>(-Scale * kHalfPi), x));
   } else {
-    return ((x - n * kHalfPi1) - n * kHalfPi2) - n * kHalfPi3;
+    return ((x - n * (Scale * kHalfPi1)) - n * (Scale * kHalfPi2)) - n * (Scale * kHalfPi3);
   }
 }
-inline Vec<double> round_to_rounder(Vec<double> x) { return x + kRounder<double>; }
 
 // sin r for |r| <= pi/2, good enough for a float.
 inline Vec<double> sin_short(Vec<double> r) {
   Vec<double> z = r * r;
   Vec<double> p = polynomial(z, -0.166666595184529, 0.0083330653839680385, -0.00019809536601977015,
                              2.6056273083274511e-06);
-  return fma(p * z, r, r);
+  return r * fma(p, z, Vec<double>(1));
 }
 
 // Both functions of a float as (-1)^n sin(x - q pi/2): one polynomial over half a turn.
 inline Vec<double> sin_for_float(Vec<double> x) {
   Vec<double> t = fma(x, Vec<double>(1 / kPi), Vec<double>(kRounder<double>));
   Vec<double> n = t - kRounder<double>;
-  Vec<double> r = subtract_quarters(x, 2 * n);
+  Vec<double> r = subtract_quarters<2>(x, n);
   return sin_short(r) ^ from_bits(shift_left<63>(bits(t)));
 }
 inline Vec<double> cos_for_float(Vec<double> x) {
   Vec<double> t = fma(x, Vec<double>(1 / kPi), Vec<double>(-0.5)) + kRounder<double>;
   Vec<double> q = 2 * (t - kRounder<double>)+1;
-  Vec<double> r = subtract_quarters(x, q);
+  Vec<double> r = subtract_quarters<1>(x, q);
   return sin_short(r) ^ from_bits(shift_left<63>(~bits(t)));
 }
 
 // tan(x - n pi/2) by a polynomial over a quarter turn; its negative reciprocal for odd n.
 inline Vec<double> tan_for_float(Vec<double> x) {
   Vec<double> t = fma(x, Vec<double>(1 / kHalfPi), Vec<double>(kRounder<double>));
-  Vec<double> r = subtract_quarters(x, t - kRounder<double>), z = r * r;
+  Vec<double> r = subtract_quarters<1>(x, t - kRounder<double>), z = r * r;
   Vec<double> p = polynomial(z, 0.33333351736880773, 0.13332599560288216, 0.054066741911019983,
                              0.021248637974131079, 0.010919116783460317, -1.2143109781261744e-05,
                              0.0044247726011766532);
-  Vec<double> y = fma(p * z, r, r);
+  Vec<double> y = r * fma(p, z, Vec<double>(1));
   return select((bits(t) & 1) == 0, y, -reciprocal_near(y));
 }
 
@@ -85,7 +85,7 @@ inline Vec<double> cos_kernel(const ReducedAngle& r) {
 }
 
 inline Vec<double> sin(Vec<double> x) {
-  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](double v) { return __builtin_sin(v); }, x);
   }
   ReducedAngle r = reduce_angle(x);
@@ -93,7 +93,7 @@ inline Vec<double> sin(Vec<double> x) {
   return select(x == 0, x, y ^ from_bits(shift_left<62>(r.n & 2)));
 }
 inline Vec<double> cos(Vec<double> x) {
-  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](double v) { return __builtin_cos(v); }, x);
   }
   ReducedAngle r = reduce_angle(x);
@@ -101,7 +101,7 @@ inline Vec<double> cos(Vec<double> x) {
   return y ^ from_bits(shift_left<62>((r.n + 1) & 2));
 }
 inline Vec<double> tan(Vec<double> x) {
-  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](double v) { return __builtin_tan(v); }, x);
   }
   ReducedAngle r = reduce_angle(x);
@@ -111,24 +111,22 @@ inline Vec<double> tan(Vec<double> x) {
 }
 
 inline Vec<float> sin(Vec<float> x) {
-  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](float v) { return __builtin_sinf(v); }, x);
   }
-  Vec<float> y = through_double([](Vec<double> v) { return sin_for_float(v); }, x);
-  return select(x == 0, x, y);
+  return through_double([](Vec<double> v) { return sin_for_float(v); }, x);
 }
 inline Vec<float> cos(Vec<float> x) {
-  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](float v) { return __builtin_cosf(v); }, x);
   }
   return through_double([](Vec<double> v) { return cos_for_float(v); }, x);
 }
 inline Vec<float> tan(Vec<float> x) {
-  if (FL_UNLIKELY(any(!(abs(x) <= kLargestAngle)))) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](float v) { return __builtin_tanf(v); }, x);
   }
-  Vec<float> y = through_double([](Vec<double> v) { return tan_for_float(v); }, x);
-  return select(x == 0, x, y);
+  return through_double([](Vec<double> v) { return tan_for_float(v); }, x);
 }
 
 // atan(a / b) for 0 <= a <= b.
@@ -154,14 +152,14 @@ inline Vec<double> atan_short(Vec<double> a, Vec<double> b) {
 }
 
 template <class Kernel>
-Vec<double> atan_by(Kernel kernel, Vec<double> x) {
+inline Vec<double> atan_by(Kernel kernel, Vec<double> x) {
   Vec<double> a = abs(x);
   auto steep = a > 1;
   Vec<double> p = kernel(select(steep, 1, a), select(steep, a, 1));
   return copysign(select(steep, kHalfPi - (p - kHalfPiLow), p), x);
 }
 template <class Kernel>
-Vec<double> atan2_by(Kernel kernel, Vec<double> y, Vec<double> x) {
+inline Vec<double> atan2_by(Kernel kernel, Vec<double> y, Vec<double> x) {
   Vec<double> ay = abs(y), ax = abs(x);
   auto steep = ay > ax;
   Vec<double> low = select(steep, ax, ay), high = select(steep, ay, ax);
@@ -246,8 +244,8 @@ inline Vec<float> acos(Vec<float> x) {
 }
 
 // sin(pi x) / (pi x), 1 at 0.
-template <class T>
-requires kIsFloat<T> Vec<T> sinc(Vec<T> x) {
+template <Floating T>
+inline Vec<T> sinc(Vec<T> x) {
   Vec<T> y = x * kPi;
   return select(x == 0, 1, sin(y) / y);
 }

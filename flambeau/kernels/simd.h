@@ -12,6 +12,12 @@ namespace flambeau::FL_ISA {
 
 template <class T>
 inline constexpr bool kIsFloat = std::is_floating_point_v<T>;
+template <class T>
+concept Floating = kIsFloat<T>;
+template <class T>
+concept Integral = std::is_integral_v<T>;
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
 
 // One answer per lane of Size bytes: all bits set or none.
 template <int Size>
@@ -66,8 +72,8 @@ struct Vec {
   Vec() = default;
   Vec(Lanes raw) : v(raw) {}
   // s - 0 keeps the sign of -0, s + 0 would not.
-  template <class S>
-  requires std::is_arithmetic_v<S> Vec(S s) : v(T(s) - Lanes{}) {}
+  template <Number S>
+  Vec(S s) : v(T(s) - Lanes{}) {}
 
   static Vec load(const T* p) {
     Vec x;

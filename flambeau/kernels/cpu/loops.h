@@ -73,7 +73,8 @@ template <class V, int Inputs, int Params, class F>
 }
 
 template <class Body, class T, class Out, int Inputs, int Params>
-[[gnu::flatten]] void loop(void* out, const void* const* in, int64_t n, const void* params) {
+[[gnu::flatten, gnu::noinline]] void loop(void* out, const void* const* in, int64_t n,
+                                          const void* params) {
   using V = VecFor<T>;
   each_register<V, Inputs, Params>(in, n, params,
                                    [out](const V* x, const V* p, int64_t i, int64_t count) {
@@ -83,8 +84,8 @@ template <class Body, class T, class Out, int Inputs, int Params>
 
 // For bodies that return a pair {a, b}, of the same type: fused backward formulas, frexp, sincos.
 template <class Body, class T, class Out, int Inputs, int Params>
-[[gnu::flatten]] void loop2(void* const* out, const void* const* in, int64_t n,
-                            const void* params) {
+[[gnu::flatten, gnu::noinline]] void loop2(void* const* out, const void* const* in, int64_t n,
+                                           const void* params) {
   using V = VecFor<T>;
   each_register<V, Inputs, Params>(in, n, params,
                                    [out](const V* x, const V* p, int64_t i, int64_t count) {
