@@ -54,7 +54,9 @@ def assert_equal(actual, expected, tolerance, why):
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance, err_msg=why)
 
 
-@pytest.mark.parametrize("op, sample, dtype", cases(lambda op: op.ref is not None and not op.random))
+@pytest.mark.parametrize(
+    "op, sample, dtype", cases(lambda op: op.ref is not None and not op.random)
+)
 def test_forward(op, sample, dtype, device):
     args, kwargs = sample.make(fl, dtype, device)
     expected = op.ref(*[to_numpy(a) for a in args], **{k: to_numpy(v) for k, v in kwargs.items()})
@@ -62,12 +64,16 @@ def test_forward(op, sample, dtype, device):
     assert_equal(result, expected, op.tolerance(dtype), f"{op.name}(*{sample}) in {dtype}")
 
 
-@pytest.mark.parametrize("op, sample, dtype", cases(lambda op: not op.random, lambda op: op.dtypes[:1]))
+@pytest.mark.parametrize(
+    "op, sample, dtype", cases(lambda op: not op.random, lambda op: op.dtypes[:1])
+)
 def test_strided_inputs_give_the_same(op, sample, dtype, device):
     f = function_of(op.name)
     args, kwargs = sample.make(fl, dtype, device)
     strided, strided_kwargs = sample.make(fl, dtype, device, strided=True)
-    assert_equal(f(*strided, **strided_kwargs), f(*args, **kwargs), 0 if op.exact else 1e-6, op.name)
+    assert_equal(
+        f(*strided, **strided_kwargs), f(*args, **kwargs), 0 if op.exact else 1e-6, op.name
+    )
 
 
 @pytest.mark.parametrize("op, sample, dtype", cases(dtypes=lambda op: op.dtypes[:1]))
@@ -82,7 +88,9 @@ def test_meta_has_the_same_sizes(op, sample, dtype):
     args, kwargs = sample.make(fl, dtype)
     meta = function_of(op.name)(*to_device(args, "meta"), **to_device(kwargs, "meta"))
     for a, b in zip(tensors_of(meta), tensors_of(real)):
-        assert (a.shape, a.dtype, a.device.type) == (b.shape, b.dtype, "meta"), f"{op.name}(*{sample})"
+        assert (a.shape, a.dtype, a.device.type) == (b.shape, b.dtype, "meta"), (
+            f"{op.name}(*{sample})"
+        )
 
 
 def to_device(value, device):
@@ -131,9 +139,14 @@ def slope(f, inputs, direction, step=1e-6):
 
 def check_slope(f, inputs, create_graph, why):
     gradients = fl.autograd.grad(f(), inputs, create_graph=create_graph, allow_unused=True)
-    direction = [fl.cos(fl.arange(t.numel(), dtype=fl.float64).reshape(t.shape) + i) for i, t in enumerate(inputs)]
+    direction = [
+        fl.cos(fl.arange(t.numel(), dtype=fl.float64).reshape(t.shape) + i)
+        for i, t in enumerate(inputs)
+    ]
     expected = slope(f, inputs, direction)
-    along = sum(float((g.detach() * d).sum()) for g, d in zip(gradients, direction) if g is not None)
+    along = sum(
+        float((g.detach() * d).sum()) for g, d in zip(gradients, direction) if g is not None
+    )
     assert along == pytest.approx(expected, rel=2e-5, abs=2e-6), why
     return gradients
 
@@ -150,6 +163,7 @@ def test_grad(op, sample, dtype, device):
     gradients = check_slope(f, inputs, op.second, f"first derivative of {op.name}(*{sample})")
     again = [g for g in gradients if g is not None and g.requires_grad]
     if op.second and again:
+
         def g():
             found = fl.autograd.grad(f(), inputs, create_graph=True, allow_unused=True)
             return weighted([t for t in found if t is not None])
@@ -159,7 +173,10 @@ def test_grad(op, sample, dtype, device):
 
 
 def check_second(g, inputs, why):
-    direction = [fl.sin(fl.arange(t.numel(), dtype=fl.float64).reshape(t.shape) + i) for i, t in enumerate(inputs)]
+    direction = [
+        fl.sin(fl.arange(t.numel(), dtype=fl.float64).reshape(t.shape) + i)
+        for i, t in enumerate(inputs)
+    ]
     gradients = fl.autograd.grad(g(), inputs, allow_unused=True)
 
     def value():
@@ -171,7 +188,9 @@ def check_second(g, inputs, why):
     assert along == pytest.approx(expected, rel=2e-4, abs=2e-5), why
 
 
-@pytest.mark.parametrize("op, sample, dtype", cases(lambda op: op.inplace and not op.random, lambda op: FLOATS[:1]))
+@pytest.mark.parametrize(
+    "op, sample, dtype", cases(lambda op: op.inplace and not op.random, lambda op: FLOATS[:1])
+)
 def test_inplace_is_functional(op, sample, dtype, device):
     args, kwargs = sample.make(fl, dtype, device)
     if not hasattr(fl.Tensor, op.name + "_") or not isinstance(args[0], fl.Tensor):
@@ -184,7 +203,9 @@ def test_inplace_is_functional(op, sample, dtype, device):
     assert_equal(result, expected, 0, op.name)
 
 
-@pytest.mark.parametrize("op, sample, dtype", cases(lambda op: op.out and not op.random, lambda op: op.dtypes[:1]))
+@pytest.mark.parametrize(
+    "op, sample, dtype", cases(lambda op: op.out and not op.random, lambda op: op.dtypes[:1])
+)
 def test_out_is_functional(op, sample, dtype, device):
     args, kwargs = sample.make(fl, dtype, device)
     expected = function_of(op.name)(*args, **kwargs)
@@ -197,7 +218,8 @@ def test_out_is_functional(op, sample, dtype, device):
 
 
 @pytest.mark.parametrize(
-    "op, wrong", [pytest.param(op, e, id=f"{op.name}-{i}") for op in ROWS for i, e in enumerate(op.errors)]
+    "op, wrong",
+    [pytest.param(op, e, id=f"{op.name}-{i}") for op in ROWS for i, e in enumerate(op.errors)],
 )
 def test_errors(op, wrong, device):
     args, kwargs = wrong.sample.make(fl, wrong.dtype, device)

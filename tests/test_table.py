@@ -13,7 +13,15 @@ from tools.opgen.table import read_rows
 ROWS = read_rows(Path(__file__).parents[1] / "flambeau" / "ops")
 TESTED = {op.name for op in all_rows()}
 # A float op may do without a derivative only where there is none to have.
-EXEMPT = ("a comparison", "a boolean op", "an integer op", "a factory", "a random op", "piecewise constant", "no values")
+EXEMPT = (
+    "a comparison",
+    "a boolean op",
+    "an integer op",
+    "a factory",
+    "a random op",
+    "piecewise constant",
+    "no values",
+)
 
 
 def by_name():
@@ -24,7 +32,9 @@ def by_name():
 def test_row_has_a_doc(row):
     doc = row.doc or ""
     first = doc.strip().split("\n")[0]
-    assert first.endswith((".", "?", ":")) and first[:1].isupper() or first[:1].isdigit(), "a first line that is a sentence"
+    assert first.endswith((".", "?", ":")) and first[:1].isupper() or first[:1].isdigit(), (
+        "a first line that is a sentence"
+    )
     assert "Shape:" in doc and "Example:" in doc
 
 

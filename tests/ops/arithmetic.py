@@ -5,7 +5,14 @@ import numpy as np
 from tests.ops.rows import COMPLEX, FLOATS, HALVES, INTS, Op, S, V, error
 
 NUMERIC = FLOATS + HALVES + INTS + COMPLEX
-PAIRS = [S((3, 4), (3, 4)), S((3, 1), (1, 4)), S((2, 3), ()), S((), ()), S((0, 3), (1, 3)), S((5,), 2)]
+PAIRS = [
+    S((3, 4), (3, 4)),
+    S((3, 1), (1, 4)),
+    S((2, 3), ()),
+    S((), ()),
+    S((0, 3), (1, 3)),
+    S((5,), 2),
+]
 MISMATCH = [error((2, 3), (4,), type=RuntimeError, match=r"got \(2, 3\) and \(4,\)")]
 
 
@@ -22,7 +29,12 @@ OPS = [
     Op("conj_physical", [S((3, 4)), S(())], np.conj, NUMERIC, exact=True),
     binary("div", lambda a, b: a / b, FLOATS + HALVES, [S((3, 4), (3, 4), low_=0.5), S((2, 3), 4)]),
     comparison("eq", lambda a, b: a == b, NUMERIC),
-    Op("exp", [S((3, 4)), S(()), S((0, 2)), S((2, 3), strided_=True)], np.exp, FLOATS + HALVES + COMPLEX),
+    Op(
+        "exp",
+        [S((3, 4)), S(()), S((0, 2)), S((2, 3), strided_=True)],
+        np.exp,
+        FLOATS + HALVES + COMPLEX,
+    ),
     comparison("ge", lambda a, b: a >= b),
     comparison("gt", lambda a, b: a > b),
     comparison("le", lambda a, b: a <= b),
@@ -34,7 +46,13 @@ OPS = [
     comparison("ne", lambda a, b: a != b, NUMERIC),
     Op("neg", [S((3, 4)), S(()), S((0,))], lambda a: -a, FLOATS + HALVES + COMPLEX, exact=True),
     Op("reciprocal", [S((3, 4), low_=0.5), S((), low_=0.5)], lambda a: 1 / a),
-    Op("relu", [S((3, 4)), S(())], lambda a: np.maximum(a, 0), FLOATS + HALVES + ("int64",), exact=True),
+    Op(
+        "relu",
+        [S((3, 4)), S(())],
+        lambda a: np.maximum(a, 0),
+        FLOATS + HALVES + ("int64",),
+        exact=True,
+    ),
     binary("rsub", lambda a, b, alpha=1: b - alpha * a, out=False, inplace=False),
     binary("sub", lambda a, b, alpha=1: a - alpha * b, samples=[*PAIRS, S((3,), (3,), alpha=2)]),
     Op(

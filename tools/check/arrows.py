@@ -8,7 +8,16 @@ import re
 from tools.check import tree
 
 # flambeau/generated is what the build makes from the table of ops.
-LEVEL = {"core": 0, "kernels": 1, "tape": 2, "ops": 3, "generated": 3, "autograd": 4, "jit": 5, "python": 6}
+LEVEL = {
+    "core": 0,
+    "kernels": 1,
+    "tape": 2,
+    "ops": 3,
+    "generated": 3,
+    "autograd": 4,
+    "jit": 5,
+    "python": 6,
+}
 LEVEL |= dict.fromkeys(("nn", "optim", "data", "serialize", "distributed"), 5)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"flambeau/([^"]+)"', re.M)
 

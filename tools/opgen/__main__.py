@@ -54,23 +54,62 @@ def kernel_file(rows: list[Row], name: str) -> str:
 
 def headers(rows: list[Row]) -> dict[str, str]:
     sigs = [(row, sig) for row in rows for sig in row.sigs]
-    declared = banner("every op") + '#pragma once\n#include "flambeau/ops/value.h"\n\nnamespace flambeau::ops {\n'
-    declared += "".join(ops.declarations(row, sig) for row, sig in sigs) + "}  // namespace flambeau::ops\n"
-    impl = banner("what the hand-written rules and bodies look like") + '#pragma once\n#include "flambeau/ops/value.h"\n\n'
-    lines = dict.fromkeys(line for row, sig in sigs for line in ops.kernel_declaration(row, sig).splitlines())
+    declared = (
+        banner("every op")
+        + '#pragma once\n#include "flambeau/ops/value.h"\n\nnamespace flambeau::ops {\n'
+    )
+    declared += (
+        "".join(ops.declarations(row, sig) for row, sig in sigs) + "}  // namespace flambeau::ops\n"
+    )
+    impl = (
+        banner("what the hand-written rules and bodies look like")
+        + '#pragma once\n#include "flambeau/ops/value.h"\n\n'
+    )
+    lines = dict.fromkeys(
+        line for row, sig in sigs for line in ops.kernel_declaration(row, sig).splitlines()
+    )
     impl += "namespace flambeau::ops {\n" + "\n".join(lines) + "\n}  // namespace flambeau::ops\n"
-    tables = banner("pointwise tables") + '#pragma once\n#include "flambeau/kernels/table.h"\n\nnamespace flambeau {\n'
+    tables = (
+        banner("pointwise tables")
+        + '#pragma once\n#include "flambeau/kernels/table.h"\n\nnamespace flambeau {\n'
+    )
     names = [s for row, sig in sigs if row.kind == "pointwise" for s in kernels.symbols(row, sig)]
     for isa in ("v2", "v3", "v4"):
-        tables += f"namespace {isa} {{\n" + "".join(f"extern const PointwiseTable {n}Loops;\n" for n in names) + "}\n"
+        tables += (
+            f"namespace {isa} {{\n"
+            + "".join(f"extern const PointwiseTable {n}Loops;\n" for n in names)
+            + "}\n"
+        )
     sets = op_sets(rows)
-    infos = banner("the table of ops") + '#pragma once\n#include "flambeau/ops/op_info.h"\n\nnamespace flambeau {\n'
-    infos += "".join(f"extern const OpInfo kOps_{s.name}[];\n" for s in sets) + "}  // namespace flambeau\n"
-    count = banner("the number of op sets") + f"#pragma once\nnamespace flambeau {{\ninline constexpr int kOpSets = {len(sets)};\n}}\n"
-    operators = banner("operators") + '#pragma once\n#include "flambeau/generated/ops.h"\n\nnamespace flambeau {\n'
-    operators += "template <class... T>\nstruct TypeList {};\n" + bindings.operator_structs(sets) + "}  // namespace flambeau\n"
-    return {"ops.h": declared, "impl.h": impl, "kernels.h": tables + "}  // namespace flambeau\n", "infos.h": infos,
-            "op_count.h": count, "operators.h": operators}
+    infos = (
+        banner("the table of ops")
+        + '#pragma once\n#include "flambeau/ops/op_info.h"\n\nnamespace flambeau {\n'
+    )
+    infos += (
+        "".join(f"extern const OpInfo kOps_{s.name}[];\n" for s in sets)
+        + "}  // namespace flambeau\n"
+    )
+    count = (
+        banner("the number of op sets")
+        + f"#pragma once\nnamespace flambeau {{\ninline constexpr int kOpSets = {len(sets)};\n}}\n"
+    )
+    operators = (
+        banner("operators")
+        + '#pragma once\n#include "flambeau/generated/ops.h"\n\nnamespace flambeau {\n'
+    )
+    operators += (
+        "template <class... T>\nstruct TypeList {};\n"
+        + bindings.operator_structs(sets)
+        + "}  // namespace flambeau\n"
+    )
+    return {
+        "ops.h": declared,
+        "impl.h": impl,
+        "kernels.h": tables + "}  // namespace flambeau\n",
+        "infos.h": infos,
+        "op_count.h": count,
+        "operators.h": operators,
+    }
 
 
 def products(rows: list[Row]) -> list[tuple[str, str, str]]:
@@ -84,12 +123,18 @@ def products(rows: list[Row]) -> list[tuple[str, str, str]]:
         pointwise = [row for row in of_file if row.kind == "pointwise"]
         for i, part in enumerate(chunks(pointwise, ROWS_PER_FILE)):
             out.append(("isa", f"src/kernels_{file}_{i}.cpp", kernel_file(part, file)))
-    sets, done = op_sets(rows), set()
+    sets = op_sets(rows)
     head = '#include "flambeau/generated/infos.h"\n#include "flambeau/generated/ops.h"\n\nnamespace flambeau {\n'
     for i, part in enumerate(chunks(sets, 4 * ROWS_PER_FILE)):
         text = banner("the table of ops, which is also the binding") + head
         text += "".join(f"extern const OpSet {bindings.set_name(s)};\n" for s in part)
-        out.append(("library", f"src/table_{i}.cpp", text + bindings.emit_sets(part, set()) + "}  // namespace flambeau\n"))
+        out.append(
+            (
+                "library",
+                f"src/table_{i}.cpp",
+                text + bindings.emit_sets(part, set()) + "}  // namespace flambeau\n",
+            )
+        )
     index = banner("all op sets") + head + bindings.emit_index(sets) + "}  // namespace flambeau\n"
     out.append(("library", "src/table_index.cpp", index))
     out.append(("python", "python/_C.pyi", texts.stub_file(sets)))
@@ -98,7 +143,9 @@ def products(rows: list[Row]) -> list[tuple[str, str, str]]:
 
 
 def main() -> int:
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     ap.add_argument("--out", type=Path)
     ap.add_argument("--rows", type=Path, default=ROOT / "flambeau" / "ops")
     ap.add_argument("--list", action="store_true")
@@ -114,7 +161,9 @@ def main() -> int:
             continue
         target = args.out / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_text() != text:  # an unchanged file keeps its time: no rebuild
+        if (
+            not target.exists() or target.read_text() != text
+        ):  # an unchanged file keeps its time: no rebuild
             target.write_text(text)
     return 0
 

@@ -13,13 +13,17 @@ def quoted(text: str) -> str:
 def long_text(text: str) -> str:
     """A string constant, one source line per line of text."""
     lines = text.strip("\n").split("\n")
-    return "\n    ".join(quoted(line + ("\n" if i + 1 < len(lines) else "")) for i, line in enumerate(lines))
+    return "\n    ".join(
+        quoted(line + ("\n" if i + 1 < len(lines) else "")) for i, line in enumerate(lines)
+    )
 
 
 def param(a: Arg) -> str:
     flags = [str(v).lower() for v in (a.optional, a.keyword_only, a.default is None)]
-    return (f"{{{quoted(a.name)}, ArgKind::{TYPES[a.type][2]}, {', '.join(flags)}, {a.size}, "
-            f"{quoted(a.default or '')}}}")
+    return (
+        f"{{{quoted(a.name)}, ArgKind::{TYPES[a.type][2]}, {', '.join(flags)}, {a.size}, "
+        f"{quoted(a.default or '')}}}"
+    )
 
 
 def pointer(name: str, returns: str, types: list[str]) -> tuple[str, str]:
@@ -40,12 +44,14 @@ def overload(row: Row, sig: Signature, inplace: bool, alias: str) -> str:
             out = pointer(name + "_out", ops.out_return(sig), ["Tensor&"] * len(sig.outs) + types)
     positional = sum(not a.keyword_only for a in sig.args)
     results = quoted(" ".join(sig.outs)) if sig.named else '""'
-    schema = alias + sig.text[len(sig.name):]
+    schema = alias + sig.text[len(sig.name) :]
     kind = row.kind.capitalize()
     outs = len(sig.outs) if out is not empty else 0
-    return (f"    {{{quoted(alias)}, {quoted(sig.overload)},\n     {quoted(schema)},\n     OpKind::{kind}, "
-            f"{params_name(sig) if sig.args else 'nullptr'}, {len(sig.args)}, {positional}, {results},\n"
-            f"     {plain[0]},\n     {plain[1]},\n     {out[0]},\n     {out[1]}, {outs}, {str(inplace).lower()}}},\n")
+    return (
+        f"    {{{quoted(alias)}, {quoted(sig.overload)},\n     {quoted(schema)},\n     OpKind::{kind}, "
+        f"{params_name(sig) if sig.args else 'nullptr'}, {len(sig.args)}, {positional}, {results},\n"
+        f"     {plain[0]},\n     {plain[1]},\n     {out[0]},\n     {out[1]}, {outs}, {str(inplace).lower()}}},\n"
+    )
 
 
 def params_name(sig: Signature) -> str:
@@ -68,8 +74,10 @@ def emit_sets(sets: list[OpSet], done: set[str]) -> str:
         text += "".join(overload(row, sig, s.inplace, s.name) for row, sig in s.entries) + "};\n"
         doc = s.entries[0][0].doc or ""
         operator = s.entries[0][0].operator or ""
-        text += (f"const OpSet {set_name(s)} = {{{quoted(s.name)}, kOps_{s.name}, {len(s.entries)}, "
-                 f"{quoted(' '.join(s.forms))}, {quoted(operator if not s.inplace else '')},\n    {long_text(doc)}}};\n")
+        text += (
+            f"const OpSet {set_name(s)} = {{{quoted(s.name)}, kOps_{s.name}, {len(s.entries)}, "
+            f"{quoted(' '.join(s.forms))}, {quoted(operator if not s.inplace else '')},\n    {long_text(doc)}}};\n"
+        )
     return text
 
 

@@ -7,8 +7,15 @@ from tools.opgen.schema import Signature
 from tools.opgen.table import Row
 
 # compute types in the order of ops/pointwise.h, with the group of `types` that each belongs to
-COMPUTE = [("int32_t", "int"), ("int64_t", "int"), ("uint64_t", "int"), ("float", "float"), ("double", "float"),
-           ("complex<float>", "complex"), ("complex<double>", "complex")]
+COMPUTE = [
+    ("int32_t", "int"),
+    ("int64_t", "int"),
+    ("uint64_t", "int"),
+    ("float", "float"),
+    ("double", "float"),
+    ("complex<float>", "complex"),
+    ("complex<double>", "complex"),
+]
 
 
 def expression(row: Row) -> str:
@@ -18,8 +25,11 @@ def expression(row: Row) -> str:
 def body(symbol: str, tensors: list[str], numbers: list[str], code: str, drop: list[str]) -> str:
     for name in drop:
         code = __import__("re").sub(rf"\b{name}\b(?!\()", "1", code)
-    lines = [f"struct {symbol}Body {{", "  template <class V>",
-             "  static auto call([[maybe_unused]] const V* x, [[maybe_unused]] const V* p) {"]
+    lines = [
+        f"struct {symbol}Body {{",
+        "  template <class V>",
+        "  static auto call([[maybe_unused]] const V* x, [[maybe_unused]] const V* p) {",
+    ]
     lines += [f"    [[maybe_unused]] const V& {n} = x[{i}];" for i, n in enumerate(tensors)]
     lines += [f"    [[maybe_unused]] const V& {n} = p[{i}];" for i, n in enumerate(numbers)]
     return "\n".join([*lines, f"    return {code};", "  }", "};\n"])
@@ -40,10 +50,17 @@ def table(symbol: str, types: list[str], out: str, inputs: int, params: int) -> 
 
 def emit(row: Row, sig: Signature) -> str:
     tensors, numbers = [a.name for a in sig.tensors], [a.name for a in sig.args if a.is_number]
-    code = row.fwd or f"{row.body}()({', '.join(a.name for a in sig.args if a.is_tensor or a.is_number)})"
+    code = (
+        row.fwd
+        or f"{row.body}()({', '.join(a.name for a in sig.args if a.is_tensor or a.is_number)})"
+    )
     plan = Plan(row, sig)
-    missing = [n for n in F.identifiers(code) if n in {a for s in row.sigs for a in [x.name for x in s.args]}
-               and n not in tensors + numbers]
+    missing = [
+        n
+        for n in F.identifiers(code)
+        if n in {a for s in row.sigs for a in [x.name for x in s.args]}
+        and n not in tensors + numbers
+    ]
     out = {"bool": "bool", "real": "real"}.get(row.dtype_of("result"), "same")
     text = f"// From ops/{row.file}.toml [{row.key}]. Do not edit.\n"
     text += body(sig.type_name, tensors, numbers, code, missing)
@@ -60,4 +77,6 @@ def emit(row: Row, sig: Signature) -> str:
 
 def symbols(row: Row, sig: Signature) -> list[str]:
     plan = Plan(row, sig)
-    return [sig.type_name] + [nodes.fused_name(plan, a) for a in plan.inputs if nodes.fused(plan, a)]
+    return [sig.type_name] + [
+        nodes.fused_name(plan, a) for a in plan.inputs if nodes.fused(plan, a)
+    ]

@@ -14,8 +14,10 @@ class Plan:
         self.row, self.sig = row, sig
         # A key may name several inputs: one formula then gives the gradients of all of them.
         tensors = {a.name for a in sig.args if a.type in ("Tensor", "Tensor[]")}
-        self.groups = [([n for n in map(str.strip, k.split(",")) if n in tensors], f)
-                       for k, f in row.derivatives.items()]
+        self.groups = [
+            ([n for n in map(str.strip, k.split(",")) if n in tensors], f)
+            for k, f in row.derivatives.items()
+        ]
         self.groups = [(names, f) for names, f in self.groups if names]
         self.formulas = {n: f for names, f in self.groups for n in names}
         self.inputs = [a for a in sig.args if a.name in self.formulas]
@@ -103,21 +105,29 @@ def fused(plan: Plan, arg: Arg) -> tuple[list[str], list[str]] | None:
 
 def backward(plan: Plan) -> str:
     sig, outs = plan.sig, plan.sig.outs
-    lines = [f"void backward_{sig.id}(Node* base, const Tensor* grads, Tensor* out) {{",
-             f"  auto* node = static_cast<{plan.type}*>(base);"]
+    lines = [
+        f"void backward_{sig.id}(Node* base, const Tensor* grads, Tensor* out) {{",
+        f"  auto* node = static_cast<{plan.type}*>(base);",
+    ]
     used = set().union(*(F.identifiers(f) for f in plan.formulas.values()))
     if sig.is_list:
         lines.append("  TensorList gs(grads, node->output_count);")
     elif len(outs) == 1:
         lines.append("  const Tensor& g = grads[0];" if "g" in used else "  (void)grads;")
     else:
-        lines += [f"  const Tensor& g_{o} = grads[{i}];" for i, o in enumerate(outs) if f"g_{o}" in used]
+        lines += [
+            f"  const Tensor& g_{o} = grads[{i}];" for i, o in enumerate(outs) if f"g_{o}" in used
+        ]
         if "g" in used:  # the first output is the differentiable one
             lines.append("  const Tensor& g = grads[0];")
     for name, what in plan.metadata():
         lines.append(f"  const auto& {name}_{what} = node->{name}_{what};")
     for names, text in plan.groups:
-        block = edge_block(plan, plan.sig.arg(names[0])) if len(names) == 1 else group_block(plan, names, text)
+        block = (
+            edge_block(plan, plan.sig.arg(names[0]))
+            if len(names) == 1
+            else group_block(plan, names, text)
+        )
         lines += ["  " + line for line in block]
     return "\n".join(lines) + "\n}\n"
 
@@ -131,7 +141,10 @@ def group_block(plan: Plan, names: list[str], text: str) -> list[str]:
     if "wanted" in mentioned:
         lines.append(f"  std::array<bool, {len(args)}> wanted{{{', '.join(wants)}}};")
     lines.append(f"  auto found = {F.flatten_metadata(text)};")
-    lines += [f"  out[{plan.edge(a)}] = node->fit_{a.name}(std::get<{i}>(found));" for i, a in enumerate(args)]
+    lines += [
+        f"  out[{plan.edge(a)}] = node->fit_{a.name}(std::get<{i}>(found));"
+        for i, a in enumerate(args)
+    ]
     return [f"if ({' || '.join(wants)}) {{", *lines, "}"]
 
 
@@ -151,33 +164,56 @@ def edge_block(plan: Plan, arg: Arg) -> list[str]:
         head = f"if (node->{arg.name}_count) {{"
         inner.append(f"int first = {plan.edge(arg)};")
         inner.append(f"std::vector<Tensor> found = {expression};")
-        inner.append("for (size_t i = 0; i < found.size(); i++) out[first + i] = std::move(found[i]);")
+        inner.append(
+            "for (size_t i = 0; i < found.size(); i++) out[first + i] = std::move(found[i]);"
+        )
         return [head, *("  " + line for line in inner), "}"]
     parts = fused(plan, arg)
     if parts:
         tensors, numbers = parts
         lists = "{" + ", ".join("&" + t for t in tensors) + "}, {" + ", ".join(numbers) + "}"
-        expression = f"tls.grad ? Tensor({expression}) : pointwise(k{fused_name(plan, arg)}, {lists})"
+        expression = (
+            f"tls.grad ? Tensor({expression}) : pointwise(k{fused_name(plan, arg)}, {lists})"
+        )
     inner.append(f"out[{plan.edge(arg)}] = node->fit_{arg.name}({expression});")
-    return [f"if (node->edges[{plan.edge(arg)}].wanted(){guard}) {{", *("  " + i for i in inner), "}"]
+    return [
+        f"if (node->edges[{plan.edge(arg)}].wanted(){guard}) {{",
+        *("  " + i for i in inner),
+        "}",
+    ]
 
 
 def release(plan: Plan) -> str:
-    clears = [f"  node->{n}.clear();" for n, a in plan.values() if saved_type(a).startswith("Saved")]
-    body = [f"  auto* node = static_cast<{plan.type}*>(base);", *clears] if clears else ["  (void)base;"]
+    clears = [
+        f"  node->{n}.clear();" for n, a in plan.values() if saved_type(a).startswith("Saved")
+    ]
+    body = (
+        [f"  auto* node = static_cast<{plan.type}*>(base);", *clears]
+        if clears
+        else ["  (void)base;"]
+    )
     return f"void release_{plan.sig.id}(Node* base) {{\n" + "\n".join(body) + "\n}\n"
 
 
 def record(plan: Plan, in_place=False) -> str:
     """Makes the node after the op has run: edges, saved inputs, and the outputs tied to it."""
     sig = plan.sig
-    lines = [f"{plan.type}* record_{sig.id}({sig_params(sig)}, const Tensor& result0) {{",
-             f"  auto* node = new_node<{plan.type}>(kNode_{sig.id});", "  (void)result0;"]
+    lines = [
+        f"{plan.type}* record_{sig.id}({sig_params(sig)}, const Tensor& result0) {{",
+        f"  auto* node = new_node<{plan.type}>(kNode_{sig.id});",
+        "  (void)result0;",
+    ]
     lines += [f"  (void){a.name};" for a in sig.args]
     if plan.has_list:
-        lines += [f"  node->{a.name}_count = int({a.name}.size());" for a in plan.inputs if a.type == "Tensor[]"]
+        lines += [
+            f"  node->{a.name}_count = int({a.name}.size());"
+            for a in plan.inputs
+            if a.type == "Tensor[]"
+        ]
         singles = sum(a.type == "Tensor" for a in plan.inputs)
-        counts = " + ".join([str(singles), *(f"node->{a.name}_count" for a in plan.inputs if a.type == "Tensor[]")])
+        counts = " + ".join(
+            [str(singles), *(f"node->{a.name}_count" for a in plan.inputs if a.type == "Tensor[]")]
+        )
         lines.append(f"  allocate_edges(node, {counts});")
     for a in plan.inputs:
         if a.type == "Tensor[]":
@@ -190,7 +226,11 @@ def record(plan: Plan, in_place=False) -> str:
         if arg is None:
             continue
         users = [a for a in plan.inputs if a.name in plan.needed(name)]
-        store = f"node->{name}.set({name});" if arg.type.startswith("Tensor") else f"node->{name} = {keep(arg)};"
+        store = (
+            f"node->{name}.set({name});"
+            if arg.type.startswith("Tensor")
+            else f"node->{name} = {keep(arg)};"
+        )
         if plan.has_list or not arg.is_tensor:
             lines.append("  " + store)
         else:
@@ -199,7 +239,9 @@ def record(plan: Plan, in_place=False) -> str:
     for name, what in plan.metadata():
         arg = sig.arg(name)
         if arg and arg.type == "Tensor[]":
-            lines.append(f"  for (const Tensor& t : {name}) node->{name}_{what}.push_back({F.METADATA[what][1].format('t')});")
+            lines.append(
+                f"  for (const Tensor& t : {name}) node->{name}_{what}.push_back({F.METADATA[what][1].format('t')});"
+            )
         else:
             source = name if arg else "result0"
             lines.append(f"  node->{name}_{what} = {F.METADATA[what][1].format(source)};")
@@ -210,18 +252,25 @@ def keep(arg: Arg) -> str:
     """An argument turned into what the node owns."""
     if arg.stored == arg.cpp or not arg.type.endswith("[]") or arg.optional:
         return arg.name if arg.type != "str" else f"std::string({arg.name})"
-    return arg.name if arg.stored == "Ints" else f"{arg.stored}({arg.name}.begin(), {arg.name}.end())"
+    return (
+        arg.name if arg.stored == "Ints" else f"{arg.stored}({arg.name}.begin(), {arg.name}.end())"
+    )
 
 
 def sig_params(sig: Signature) -> str:
-    return ", ".join(f"{a.cpp.replace('Tensor&', 'const Tensor&').replace('const const', 'const')} {a.name}" for a in sig.args)
+    return ", ".join(
+        f"{a.cpp.replace('Tensor&', 'const Tensor&').replace('const const', 'const')} {a.name}"
+        for a in sig.args
+    )
 
 
 def node_type(plan: Plan) -> str:
     i = plan.sig.id
     name = "".join(p[:1].upper() + p[1:] for p in plan.sig.name.split("_") if p) + "Backward0"
-    return (f'const NodeType kNode_{i} = {{"{name}", "{plan.sig.name}", backward_{i}, release_{i}, destroy_node<{plan.type}>, '
-            f"sizeof({plan.type})}};\n")
+    return (
+        f'const NodeType kNode_{i} = {{"{name}", "{plan.sig.name}", backward_{i}, release_{i}, destroy_node<{plan.type}>, '
+        f"sizeof({plan.type})}};\n"
+    )
 
 
 def emit(plan: Plan) -> str:

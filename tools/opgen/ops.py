@@ -5,7 +5,14 @@ from tools.opgen.nodes import Plan
 from tools.opgen.schema import Arg, Signature
 from tools.opgen.table import PROMOTING, Row
 
-RULES = {"promote": "Promote", "float": "Float", "promote float": "Float", "bool": "Bool", "same": "Same", "real": "Real"}
+RULES = {
+    "promote": "Promote",
+    "float": "Float",
+    "promote float": "Float",
+    "bool": "Bool",
+    "same": "Same",
+    "real": "Real",
+}
 
 
 def promoted(row: Row, sig: Signature) -> list[Arg]:
@@ -22,14 +29,26 @@ def pointwise_op(row: Row, sig: Signature) -> str:
     numbers = [a for a in sig.args if a.is_number]
     promote = sum(1 << i for i, a in enumerate(numbers) if a.name in PROMOTING)
     arguments = " ".join(a.name for a in sig.tensors)
-    return pointwise_constant(sig.type_name, row.key.split(".")[0], arguments, len(sig.tensors), len(numbers),
-                              rule(row), ignored, promote)
+    return pointwise_constant(
+        sig.type_name,
+        row.key.split(".")[0],
+        arguments,
+        len(sig.tensors),
+        len(numbers),
+        rule(row),
+        ignored,
+        promote,
+    )
 
 
-def pointwise_constant(symbol, name, arguments, inputs, params, dtype_rule, ignored, promote) -> str:
+def pointwise_constant(
+    symbol, name, arguments, inputs, params, dtype_rule, ignored, promote
+) -> str:
     tables = ", ".join(f"&{isa}::{symbol}Loops" for isa in ("v2", "v3", "v4"))
-    return (f'constexpr PointwiseOp k{symbol}{{"{name}", "{arguments}", {inputs}, {params}, DTypeRule::{dtype_rule}, '
-            f"{ignored}, {promote}, {{{tables}}}}};\n")
+    return (
+        f'constexpr PointwiseOp k{symbol}{{"{name}", "{arguments}", {inputs}, {params}, DTypeRule::{dtype_rule}, '
+        f"{ignored}, {promote}, {{{tables}}}}};\n"
+    )
 
 
 def fused_constants(plan: Plan) -> str:
@@ -37,8 +56,16 @@ def fused_constants(plan: Plan) -> str:
     for a in plan.inputs:
         parts = nodes.fused(plan, a)
         if parts:
-            out += pointwise_constant(nodes.fused_name(plan, a), plan.sig.name + "_backward", " ".join(parts[0]),
-                                      len(parts[0]), len(parts[1]), "Promote", 0, 0)
+            out += pointwise_constant(
+                nodes.fused_name(plan, a),
+                plan.sig.name + "_backward",
+                " ".join(parts[0]),
+                len(parts[0]),
+                len(parts[1]),
+                "Promote",
+                0,
+                0,
+            )
     return out
 
 
@@ -53,16 +80,21 @@ def dtype_expression(row: Row, sig: Signature, out: str) -> str:
     text = row.dtype_of(out)
     first = sig.tensors[0].name if sig.tensors else ""
     explicit = "dtype" if sig.arg("dtype") else ""
-    known = {"same": f"{first}.dtype()", "float": f"to_inexact({first}.dtype())", "bool": "DType::Bool",
-             "int64": "DType::Int64", "accumulate": f"accumulate_dtype({first}.dtype())",
-             "real": f"real_of({first}.dtype())", "promote": f"promoted_dtype({{{', '.join('&' + a.name for a in sig.tensors)}}})"}
+    known = {
+        "same": f"{first}.dtype()",
+        "float": f"to_inexact({first}.dtype())",
+        "bool": "DType::Bool",
+        "int64": "DType::Int64",
+        "accumulate": f"accumulate_dtype({first}.dtype())",
+        "real": f"real_of({first}.dtype())",
+        "promote": f"promoted_dtype({{{', '.join('&' + a.name for a in sig.tensors)}}})",
+    }
     found = known.get(text) or f"{text}({sig.call()})"
     return f"dtype.value_or({found})" if explicit and text in known else found
 
 
 def compute(row: Row, sig: Signature) -> str:
     """The statement that makes `result`."""
-    name = sig.name
     if row.kind == "pointwise":
         return f"Tensor result = pointwise(k{sig.type_name}, {arguments_of(sig)});"
     if row.kind == "reduce":
@@ -102,7 +134,7 @@ def shape_expression(row: Row, sig: Signature, out: str) -> str:
     if shape.startswith("same("):
         return f"{shape[5:-1]}.sizes()"
     if shape == "broadcast":
-        return f"broadcast_sizes(\"{sig.name}\", {{{', '.join('&' + a.name for a in sig.tensors)}}})"
+        return f'broadcast_sizes("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}})'
     return f"{shape}({sig.call()})"
 
 
@@ -111,19 +143,31 @@ def structured(row: Row, sig: Signature) -> str:
     lines, names = [], []
     device = next((f"{a.name}.device()" for a in sig.tensors if not a.optional), None)
     if device:
-        lines.append(f'check_devices("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}});')
+        lines.append(
+            f'check_devices("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}});'
+        )
     else:
-        device = next(f'list_device("{sig.name}", {a.name})' for a in sig.args if a.type == "Tensor[]")
+        device = next(
+            f'list_device("{sig.name}", {a.name})' for a in sig.args if a.type == "Tensor[]"
+        )
         lines.append(f"Device device = {device};")
         device = "device"
     for o in sig.outs:
-        name = o if len(sig.outs) > 1 and not sig.arg(o) else f"out_{o}" if len(sig.outs) > 1 else "result"
+        name = (
+            o
+            if len(sig.outs) > 1 and not sig.arg(o)
+            else f"out_{o}"
+            if len(sig.outs) > 1
+            else "result"
+        )
         names.append(name)
         if row.base:
             lines.append(f"Tensor {name} = base_copy({row.base}, {shape_expression(row, sig, o)});")
         else:
-            lines.append(f"Tensor {name} = new_tensor({shape_expression(row, sig, o)}, "
-                         f"{dtype_expression(row, sig, o)}, {device});")
+            lines.append(
+                f"Tensor {name} = new_tensor({shape_expression(row, sig, o)}, "
+                f"{dtype_expression(row, sig, o)}, {device});"
+            )
     lines.append(f"if (has_memory({names[0]})) {kernel_call(row, sig, names)};")
     if len(names) > 1:
         lines.append(f"{result_type(sig)} result({', '.join(names)});")
@@ -180,8 +224,10 @@ def function(row: Row, sig: Signature, info: str) -> str:
         out += f"  {self}->bump_version();\n"
         if plan:
             call = names.replace("self", "before", 1) if "before" in out else names
-            out += (f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n    auto* node = record_{sig.id}({call}, {self});\n"
-                    f"    rebase({self}, node);\n  }}\n")
+            out += (
+                f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n    auto* node = record_{sig.id}({call}, {self});\n"
+                f"    rebase({self}, node);\n  }}\n"
+            )
         out += f"  return {self};\n}}\n"
     else:
         out += f"  {compute(row, sig)}\n"
@@ -189,8 +235,10 @@ def function(row: Row, sig: Signature, info: str) -> str:
             first = "std::get<0>(result)" if len(sig.outs) > 1 else "result"
             first = sig.tensors[0].name if sig.is_list else first
             comma = ", " if names else ""
-            out += (f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n"
-                    f"    auto* node = record_{sig.id}({names}{comma}{first});\n    {nodes.tie(plan, 'result')}\n  }}\n")
+            out += (
+                f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n"
+                f"    auto* node = record_{sig.id}({names}{comma}{first});\n    {nodes.tie(plan, 'result')}\n  }}\n"
+            )
         out += "}\n" if ret == "void" else "  return result;\n}\n"
     out += f"{ret} {sig.name}({sig.params(defaults=False)}) {{\n"
     comma = ", " if names else ""
@@ -236,7 +284,7 @@ def in_place_compute(row: Row, sig: Signature) -> str:
     if row.kind == "structured" and row.base:
         checks = f"{shape_expression(row, sig, sig.outs[0])};"
         return f"(void){checks} if (has_memory(self)) {kernel_call(row, sig, ['self'])};"
-    return f"write_into(\"{sig.name}_\", self, [&] {{ NoGradGuard no_grad; return {sig.name}({sig.call()}); }}());"
+    return f'write_into("{sig.name}_", self, [&] {{ NoGradGuard no_grad; return {sig.name}({sig.call()}); }}());'
 
 
 def out_form(row: Row, sig: Signature) -> str:
@@ -278,7 +326,12 @@ def declarations(row: Row, sig: Signature) -> str:
 
 
 def has_out(row: Row, sig: Signature) -> bool:
-    return "out" in row.forms and not sig.is_list and not sig.mutates and set(sig.out_types) == {"Tensor"}
+    return (
+        "out" in row.forms
+        and not sig.is_list
+        and not sig.mutates
+        and set(sig.out_types) == {"Tensor"}
+    )
 
 
 def definitions(row: Row, sig: Signature, info: str, inplace_info: str) -> str:

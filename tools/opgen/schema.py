@@ -74,8 +74,13 @@ class Arg:
             return None
         if self.default == "None":
             return "{}"
-        words = {"True": "true", "False": "false", "contiguous_format": "MemoryFormat::Contiguous",
-                 "preserve_format": "MemoryFormat::Preserve", "inf": "kInf"}
+        words = {
+            "True": "true",
+            "False": "false",
+            "contiguous_format": "MemoryFormat::Contiguous",
+            "preserve_format": "MemoryFormat::Preserve",
+            "inf": "kInf",
+        }
         if self.default in words:
             return words[self.default]
         if self.type == "str":
@@ -105,7 +110,8 @@ class Signature:
     @property
     def type_name(self) -> str:
         return "".join(p[:1].upper() + p[1:] for p in self.id.split("_") if p) + (
-            "InPlace" if self.mutates else "")
+            "InPlace" if self.mutates else ""
+        )
 
     @property
     def tensors(self) -> list[Arg]:
@@ -154,13 +160,17 @@ def split_top(text: str) -> list[str]:
 
 
 def parse_arg(text: str, keyword_only: bool) -> Arg:
-    m = re.fullmatch(r"(\w+)(?:\((\w+!?)(?: -> \*)?\))?(\?)?(\[\d*\])?(\?)?\s+(\w+)(?:=(.+))?", text)
+    m = re.fullmatch(
+        r"(\w+)(?:\((\w+!?)(?: -> \*)?\))?(\?)?(\[\d*\])?(\?)?\s+(\w+)(?:=(.+))?", text
+    )
     if not m:
         raise ValueError(f"cannot read the argument {text!r}")
     base, alias, inner, run, outer, name, default = m.groups()
     kind = base.replace("SymInt", "int") + ("[]" if run else "")
     size = int(run[1:-1]) if run and len(run) > 2 else 0
-    return Arg(name, kind, bool(outer or (inner and not run)), keyword_only, default, alias or "", size)
+    return Arg(
+        name, kind, bool(outer or (inner and not run)), keyword_only, default, alias or "", size
+    )
 
 
 def parse_signature(text: str) -> Signature:
@@ -177,6 +187,8 @@ def parse_signature(text: str) -> Signature:
     parts = split_top(result[1:-1]) if result.startswith("(") else [result]
     found = [re.fullmatch(r"(\w+)(?:\([^)]*\))?(\[\])?(?: (\w+))?", p).groups() for p in parts]
     types = [t + (run or "") for t, run, _ in found] or [""]
-    names = [n or ("result" if len(found) == 1 else f"result{i}") for i, (_, _, n) in enumerate(found)]
+    names = [
+        n or ("result" if len(found) == 1 else f"result{i}") for i, (_, _, n) in enumerate(found)
+    ]
     named = len(found) > 1 and all(n for *_, n in found)
     return Signature(text, name, overload or "", args, names, types, named)

@@ -10,8 +10,28 @@ KINDS = ("pointwise", "reduce", "structured", "view", "composite", "factory", "r
 NAMESPACES = ("nn", "linalg", "fft", "special", "sparse", "nested")
 FORMS = ("function", "method", "inplace", "out") + NAMESPACES
 BODIES = ("fwd", "body", "kernel", "impl")
-FIELDS = {"sig", "kind", "forms", "operator", "alias", "dtype", "types", "shape", "layout", "base", "param", "ignore",
-          "init", "grad", "jvp", "autocast", "batch", "tags", "doc", *BODIES}
+FIELDS = {
+    "sig",
+    "kind",
+    "forms",
+    "operator",
+    "alias",
+    "dtype",
+    "types",
+    "shape",
+    "layout",
+    "base",
+    "param",
+    "ignore",
+    "init",
+    "grad",
+    "jvp",
+    "autocast",
+    "batch",
+    "tags",
+    "doc",
+    *BODIES,
+}
 DEFAULT_FORMS = {
     "pointwise": "function method inplace out",
     "reduce": "function method out",

@@ -25,8 +25,15 @@ def stub_params(sig: Signature, method: bool) -> str:
 
 
 def stub_return(sig: Signature) -> str:
-    types = {"": "None", "Tensor[]": "list[Tensor]", "int": "int", "bool": "bool", "float": "float", "Scalar": "Number",
-             "ScalarType": "dtype"}
+    types = {
+        "": "None",
+        "Tensor[]": "list[Tensor]",
+        "int": "int",
+        "bool": "bool",
+        "float": "float",
+        "Scalar": "Number",
+        "ScalarType": "dtype",
+    }
     names = [types.get(t, "Tensor") for t in sig.out_types]
     return names[0] if len(names) == 1 else f"tuple[{', '.join(names)}]"
 
@@ -45,10 +52,12 @@ def stubs(sets: list[OpSet], method: bool) -> str:
 
 
 def stub_file(sets: list[OpSet]) -> str:
-    head = ("# Generated from flambeau/ops/*.toml. Do not edit.\n"
-            "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
-            "Number = int | float | complex | bool\nDeviceLike = Any\n"
-            "class dtype: ...\nclass layout: ...\nclass memory_format: ...\nclass Generator: ...\n\n")
+    head = (
+        "# Generated from flambeau/ops/*.toml. Do not edit.\n"
+        "from collections.abc import Sequence\nfrom typing import Any, overload\n\n"
+        "Number = int | float | complex | bool\nDeviceLike = Any\n"
+        "class dtype: ...\nclass layout: ...\nclass memory_format: ...\nclass Generator: ...\n\n"
+    )
     return head + "class Tensor:\n" + stubs(sets, True) + "\n" + stubs(sets, False)
 
 
@@ -59,7 +68,11 @@ def reference(sets: list[OpSet]) -> str:
         if s.inplace or not s.entries[0][0].doc:
             continue
         text += f"{s.name}\n{'-' * len(s.name)}\n\n::\n\n"
-        text += "".join(f"    {s.name}{sig.text[len(sig.name):]}\n" for _, sig in s.entries)
+        text += "".join(f"    {s.name}{sig.text[len(sig.name) :]}\n" for _, sig in s.entries)
         text += f"\nForms: {', '.join(s.forms)}.\n\n"
-        text += "::\n\n" + "".join(f"    {line}\n" for line in s.entries[0][0].doc.strip().split("\n")) + "\n"
+        text += (
+            "::\n\n"
+            + "".join(f"    {line}\n" for line in s.entries[0][0].doc.strip().split("\n"))
+            + "\n"
+        )
     return text
