@@ -44,51 +44,57 @@ struct Packed {
   int64_t panel_size, group_size;
 };
 
-int64_t tap_place(const ConvArgs& g, const Plan& plan, int64_t t) {
-  const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
-  const int64_t k = t % w.taps, j = t / w.taps % h.taps, i = t / (w.taps * h.taps);
-  return (d.tap[i] * g.kernel[1] + h.tap[j]) * g.kernel[2] + w.tap[k];
+// Rows and channels trade places: w is read in order, one channel (a run of rows by taps) after the
+// other.
+template <class S, class T>
+void pack_scattered(const ConvArgs& g, const Plan& plan, const WeightView<S>& view,
+                    const Packed<T>& packed) {
+  const int64_t grain = most(1, 16384 / most(1, plan.rows * plan.taps));
+  parallel_for(g.groups * plan.channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+      const int64_t group = item / plan.channels, c = item % plan.channels;
+      const S* w = view.w + group * view.group_step + c * view.channel_step;
+      T* to = packed.data + group * packed.group_size + c * plan.taps * kRows;
+      for (int64_t row = 0; row < plan.rows; row += packed.height, to += packed.panel_size) {
+        const int64_t rows = least(packed.height, plan.rows - row);
+        for (int64_t t = 0; t < plan.taps; t++) {
+          const S* from = w + row * view.row_step + plan.places[t];
+          for (int64_t r = 0; r < rows; r++) to[t * kRows + r] = widen_one(from[r * view.row_step]);
+        }
+      }
+    }
+  });
 }
 
 template <class S, class T>
-void pack_rows_scattered(const ConvArgs& g, const Plan& plan, const WeightView<S>& view, const S* w,
-                         int64_t rows, T* out) {
-  for (int64_t t = 0; t < plan.taps; t++) {
-    const S* from = w + tap_place(g, plan, t);
-    for (int64_t c = 0; c < plan.channels; c++) {
-      T* to = out + (c * plan.taps + t) * kRows;
-      for (int64_t r = 0; r < rows; r++)
-        to[r] = widen_one(from[r * view.row_step + c * view.channel_step]);
+void pack_dense(const ConvArgs& g, const Plan& plan, const WeightView<S>& view,
+                const Packed<T>& packed) {
+  const int64_t grain = most(1, 16384 / most(1, packed.panel_size));
+  parallel_for(g.groups * packed.panels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+      const int64_t group = item / packed.panels, row = item % packed.panels * packed.height;
+      const S* w = view.w + group * view.group_step + row * view.row_step;
+      const int64_t rows = least(packed.height, plan.rows - row);
+      pack_panel<kRows>(w, view.row_step, 1, rows, plan.channels * plan.taps,
+                        packed.data + item * packed.panel_size);
     }
-  }
+  });
 }
 
 template <class S, class T>
 Packed<T> pack_weights(const ConvArgs& g, const Plan& plan, const WeightView<S>& view) {
   Packed<T> packed;
-  packed.panels = ceil_div(plan.rows, kRows);
-  packed.height = ceil_div(plan.rows, packed.panels);
+  packed.height = ceil_div(plan.rows, ceil_div(plan.rows, kRows));
   packed.panels = ceil_div(plan.rows, packed.height);
-  const int64_t k = plan.channels * plan.taps;
-  packed.panel_size = kRows * k;
+  packed.panel_size = kRows * plan.channels * plan.taps;
   packed.group_size = packed.panels * packed.panel_size;
   packed.data = static_cast<T*>(
       scratch(Scratch::ConvWeight, sizeof(T) * size_t(g.groups * packed.group_size)));
-  parallel_for(g.groups * packed.panels, most(1, 16384 / most(1, packed.panel_size)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t item = begin; item < end; item++) {
-                   const int64_t group = item / packed.panels,
-                                 row = item % packed.panels * packed.height;
-                   const S* w = view.w + group * view.group_step + row * view.row_step;
-                   const int64_t rows = least(packed.height, plan.rows - row);
-                   T* out = packed.data + item * packed.panel_size;
-                   if (view.dense) {
-                     pack_panel<kRows>(w, view.row_step, 1, rows, k, out);
-                   } else {
-                     pack_rows_scattered(g, plan, view, w, rows, out);
-                   }
-                 }
-               });
+  if (view.dense) {
+    pack_dense(g, plan, view, packed);
+  } else {
+    pack_scattered(g, plan, view, packed);
+  }
   return packed;
 }
 
@@ -191,7 +197,7 @@ void forward(const ConvArgs& g) {
   TableRoom room = table_room(g, g.out, g.c_in / g.groups, kLanes<T>);
   for (int d = 0; d < 3; d++) task.plan.axis[d] = forward_axis(g, d, room);
   task.plan.channels = g.c_in / g.groups, task.plan.rows = g.c_out / g.groups;
-  finish_plan(task.plan, kLanes<T>, kTapDepth<T>, room);
+  finish_plan(task.plan, g.kernel, kLanes<T>, kTapDepth<T>, room);
   task.batch = g.batch, task.groups = g.groups;
   task.x = static_cast<const S*>(g.x),
   task.x_strides = image_strides(g.channels_last, g.c_in, g.in);
@@ -213,7 +219,7 @@ void backward_input_phase(const ConvArgs& g, const int64_t (&first)[3]) {
     if (task.plan.axis[d].outs == 0) return;
   }
   task.plan.channels = g.c_out / g.groups, task.plan.rows = g.c_in / g.groups;
-  finish_plan(task.plan, kLanes<T>, kTapDepth<T>, room);
+  finish_plan(task.plan, g.kernel, kLanes<T>, kTapDepth<T>, room);
   task.batch = g.batch, task.groups = g.groups;
   task.x = static_cast<const S*>(g.gy),
   task.x_strides = image_strides(g.channels_last, g.c_out, g.out);
@@ -235,6 +241,40 @@ void backward_input(const ConvArgs& g) {
   }
 }
 
+// The same for planes: one product per image. Bias goes by rows, so it is what the product is added
+// to.
+bool is_plane_product(const ConvArgs& g) {
+  return is_pointwise(g) && !g.channels_last && g.c_in / g.groups >= 32 && g.c_out / g.groups >= 32;
+}
+
+template <class S>
+void fill_with_bias(const ConvArgs& g) {
+  const int64_t plane = volume(g.out);
+  parallel_for(g.batch * g.c_out, most(1, 32768 / plane), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++) {
+      const S value = static_cast<const S*>(g.bias)[p % g.c_out];
+      S* y = static_cast<S*>(g.y) + p * plane;
+      for (int64_t i = 0; i < plane; i++) y[i] = value;
+    }
+  });
+}
+
+// image @ group of `rows` planes of out = w (or its transpose) @ planes of in.
+void multiply_planes(const ConvArgs& g, const void* in, void* out, bool transposed, double beta) {
+  const int64_t size = itemsize(g.dtype), plane = volume(g.in);
+  const int64_t o = g.c_out / g.groups, c = g.c_in / g.groups;
+  const int64_t rows = transposed ? c : o, depth = transposed ? o : c;
+  for (int64_t group = 0; group < g.groups; group++) {
+    GemmArgs x{g.dtype, rows, plane, depth};
+    x.a = static_cast<const char*>(g.w) + group * o * c * size;
+    x.a_row = transposed ? 1 : c, x.a_col = transposed ? c : 1;
+    x.b = static_cast<const char*>(in) + group * depth * plane * size, x.b_row = plane;
+    x.c = static_cast<char*>(out) + group * rows * plane * size, x.c_row = plane;
+    x.beta = beta;
+    gemm_batched(x, g.batch, 0, depth * g.groups * plane, rows * g.groups * plane);
+  }
+}
+
 }  // namespace
 
 void conv_forward(const ConvArgs& g) {
@@ -242,6 +282,11 @@ void conv_forward(const ConvArgs& g) {
   if (is_product(g)) {
     return gemm({g.dtype, g.batch * volume(g.in), g.c_out, g.c_in, g.x, g.c_in, 1, g.w, 1, g.c_in,
                  g.y, g.c_out, 1, 0, g.bias});
+  }
+  if (is_plane_product(g) && (g.dtype == DType::Float32 || g.dtype == DType::Float64)) {
+    if (g.bias && g.dtype == DType::Float32) fill_with_bias<float>(g);
+    if (g.bias && g.dtype == DType::Float64) fill_with_bias<double>(g);
+    return multiply_planes(g, g.x, g.y, false, g.bias ? 1 : 0);
   }
   switch (g.dtype) {
     case DType::Float32:
@@ -263,6 +308,7 @@ void conv_backward_input(const ConvArgs& g) {
     return gemm({g.dtype, g.batch * volume(g.in), g.c_in, g.c_out, g.gy, g.c_out, 1, g.w, g.c_in, 1,
                  g.gx, g.c_in});
   }
+  if (is_plane_product(g) && is_float(g.dtype)) return multiply_planes(g, g.gy, g.gx, true, 0);
   switch (g.dtype) {
     case DType::Float32:
       return backward_input<float>(g);

@@ -58,7 +58,7 @@ int64_t table_words(const ConvArgs& g, const int64_t (&outs)[3], int64_t channel
   int64_t reach = outs[2];
   for (int d = 0; d < 3; d++) reach += g.kernel[d] * g.dilation[d];
   const int64_t segments = outs[0] * outs[1] * (ceil_div(reach, lanes) + 1);
-  return axes + channels * taps + 3 * segments + 64;
+  return axes + (channels + 1) * taps + 3 * segments + 64;
 }
 
 namespace {
@@ -99,13 +99,15 @@ void cover(Plan& plan, int lanes, TableRoom& room) {
 
 }  // namespace
 
-void finish_plan(Plan& plan, int lanes, int64_t depth, TableRoom& room) {
+void finish_plan(Plan& plan, const int64_t (&kernel)[3], int lanes, int64_t depth,
+                 TableRoom& room) {
   const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
   plan.taps = d.taps * h.taps * w.taps;
   plan.plane = d.points() * h.points() * w.points();
   plan.chunk = most(1, least(plan.channels, depth / most(1, plan.taps)));
   plan.chunk = ceil_div(plan.channels, ceil_div(plan.channels, plan.chunk));
   plan.offsets = room.take(plan.chunk * plan.taps);
+  plan.places = room.take(plan.taps);
   // Phases stand one after the other, each a dense block of points.
   const int64_t block = d.extent * h.extent * w.extent;
   int64_t n = 0;
@@ -115,6 +117,7 @@ void finish_plan(Plan& plan, int lanes, int64_t depth, TableRoom& room) {
         for (int64_t k = 0; k < w.taps; k++) {
           const int64_t phase = (d.phase[i] * h.step + h.phase[j]) * w.step + w.phase[k];
           const int64_t row = (d.shift[i] - d.low) * h.extent + h.shift[j] - h.low;
+          if (c == 0) plan.places[n] = (d.tap[i] * kernel[1] + h.tap[j]) * kernel[2] + w.tap[k];
           plan.offsets[n++] = c * plan.plane + phase * block + row * w.extent + w.shift[k] - w.low;
         }
       }

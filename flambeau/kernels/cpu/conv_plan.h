@@ -27,12 +27,21 @@ struct Plan {
   int64_t taps;
   int64_t plane;     // lattice elements of one channel
   int64_t chunk;     // channels summed in one run of the tile; partial sums go through memory
+  int64_t* places;   // where each tap stands in a kernel of w
   int64_t* offsets;  // where the lattice row of each (channel of the chunk, tap) begins
   int64_t segments;  // vectors that cover the output of one channel
   int64_t *segment_in, *segment_out, *segment_lanes;
   bool flat;  // rows of output follow each other at the lattice's pitch, gaps included
   int64_t out_depth, out_height;  // strides of one channel of the computed output
   int64_t out_plane;
+
+  // Makes the computed output dense, whatever `flat` says; the segments no longer hold.
+  void lay_rows_out() {
+    flat = false;
+    out_height = axis[2].outs;
+    out_depth = axis[1].outs * out_height;
+    out_plane = axis[0].outs * out_depth;
+  }
 };
 
 inline int64_t floor_div(int64_t a, int64_t b) { return (a - ((a % b) + b) % b) / b; }
@@ -55,7 +64,7 @@ Axis backward_axis(const ConvArgs& g, int dim, int64_t first, TableRoom& room);
 // Words of table that a plan may take. lanes: elements of a vector.
 int64_t table_words(const ConvArgs& g, const int64_t (&outs)[3], int64_t channels, int lanes);
 // Fills in everything but the axes, channels and rows.
-void finish_plan(Plan& plan, int lanes, int64_t depth, TableRoom& room);
+void finish_plan(Plan& plan, const int64_t (&kernel)[3], int lanes, int64_t depth, TableRoom& room);
 
 // Strides of an image in memory, in elements.
 struct ImageStrides {
@@ -71,13 +80,15 @@ inline ImageStrides image_strides(bool channels_last, int64_t channels, const in
 
 inline int64_t volume(const int64_t (&size)[3]) { return size[0] * size[1] * size[2]; }
 
-// A 1x1 kernel over channels that lie innermost is a plain matrix product.
-inline bool is_product(const ConvArgs& g) {
-  if (!g.channels_last || g.groups != 1) return false;
+// A kernel of one tap that moves nothing: a matrix product in disguise.
+inline bool is_pointwise(const ConvArgs& g) {
   for (int d = 0; d < 3; d++) {
     if (g.kernel[d] != 1 || g.stride[d] != 1 || g.pad[d] != 0) return false;
   }
   return true;
+}
+inline bool is_product(const ConvArgs& g) {
+  return is_pointwise(g) && g.channels_last && g.groups == 1;
 }
 
 // Types without a register tile: conv_plain.cpp.

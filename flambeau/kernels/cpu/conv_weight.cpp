@@ -1,9 +1,9 @@
 // The gradients of a convolution's weight and bias. A weight's slope is the dot product of an
 // output plane with a shifted input plane: blocks of them are summed with a vector of pixels in
 // each accumulator.
+#include "flambeau/kernels/cpu/conv_weight.h"
 #include "flambeau/core/threadpool.h"
 #include "flambeau/kernels/cpu/conv.h"
-#include "flambeau/kernels/cpu/conv_image.h"
 #include "flambeau/kernels/cpu/gemm.h"
 #include "flambeau/kernels/cpu/gemm_product.h"
 
@@ -82,59 +82,6 @@ struct Cut {
   int64_t begin(int64_t i) const { return i * size; }
   int64_t length(int64_t i) const { return least(size, total - i * size); }
 };
-
-template <class S>
-struct WeightTask {
-  using T = ComputeOf<S>;
-  const ConvArgs& g;
-  Plan plan{};
-  ImageStrides xs{}, ys{};
-  T* gw = nullptr;  // (c_out, channels * taps)
-  int64_t pairs = 0;  // channels * taps
-
-  const S* x(int64_t image, int64_t group) const {
-    return static_cast<const S*>(g.x) + image * xs.image + group * plan.channels * xs.channel;
-  }
-  const S* gy(int64_t image, int64_t group) const {
-    return static_cast<const S*>(g.gy) + image * ys.image + group * plan.rows * ys.channel;
-  }
-  bool gy_in_place() const {
-    return sizeof(S) == sizeof(T) && !plan.flat && ys.axis[2] == 1 && ys.channel == plan.out_plane;
-  }
-};
-
-// The gradient of the output in the layout of the plan: rows of pixels, gaps zero.
-template <class S, class T>
-void gather_gy(const WeightTask<S>& task, const S* gy, T* out) {
-  const Plan& plan = task.plan;
-  const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
-  const int64_t gap = plan.flat ? plan.out_height - w.outs : 0;
-  for (int64_t i = 0; i < d.outs; i++) {
-    for (int64_t j = 0; j < h.outs; j++) {
-      const S* from = gy + i * task.ys.axis[0] + j * task.ys.axis[1];
-      T* to = out + i * plan.out_depth + j * plan.out_height;
-      if (task.ys.channel == 1 && plan.rows > 1) {
-        turn(from, task.ys.axis[2], w.outs, plan.rows, to, plan.out_plane);
-      } else {
-        for (int64_t r = 0; r < plan.rows; r++) {
-          widen_run(from + r * task.ys.channel, task.ys.axis[2], w.outs, to + r * plan.out_plane);
-        }
-      }
-      for (int64_t r = 0; gap && r < plan.rows; r++)
-        fill_zero(to + r * plan.out_plane + w.outs, gap);
-    }
-  }
-}
-
-template <class S, class T>
-const T* gy_rows(const WeightTask<S>& task, int64_t image, int64_t group) {
-  const S* gy = task.gy(image, group);
-  if (task.gy_in_place()) return reinterpret_cast<const T*>(gy);
-  const int64_t count = task.plan.rows * task.plan.out_plane;
-  T* out = static_cast<T*>(scratch(Scratch::ConvOutput, sizeof(T) * size_t(count)));
-  gather_gy(task, gy, out);
-  return out;
-}
 
 template <class T>
 void add_lanes(const Vector<T>* sums, int64_t rows, int64_t pairs, T* gw, int64_t gw_row) {
@@ -264,16 +211,35 @@ void sum_bias(const ConvArgs& g) {
                });
 }
 
+enum class Method { Tiles, Blocks, Product };
+
+Method choose_method(const Plan& plan, int64_t pairs, int lanes) {
+  const int64_t bytes = plan.rows * pairs * (kVectorBytes / lanes);
+  const int64_t pixels = plan.axis[0].outs * plan.axis[1].outs * plan.axis[2].outs;
+  if (plan.rows >= 4 && tile_use(plan, lanes) >= 60) {
+    // Tiles add to the gradient once per image: with few pixels that is worth it only in cache.
+    if (pixels >= 150 || bytes <= 1 << 19) return Method::Tiles;
+    return Method::Product;
+  }
+  // Summing the lanes of a block takes about as long as 16 vectors of pixels.
+  const bool kept = plan.rows * pairs * kVectorBytes <= kKeptBytes;
+  return kept || plan.segments >= 64 ? Method::Blocks : Method::Product;
+}
+
 template <class S>
 void backward_weight(const ConvArgs& g) {
   using T = ComputeOf<S>;
   if (g.gbias) sum_bias<S>(g);
+  if (is_product(g)) {
+    return gemm({g.dtype, g.c_out, g.c_in, g.batch * volume(g.in), g.gy, 1, g.c_out, g.x, g.c_in, 1,
+                 g.gw, g.c_in});
+  }
   WeightTask<S> task{g};
   Plan& plan = task.plan;
   plan.channels = g.c_in / g.groups, plan.rows = g.c_out / g.groups;
   TableRoom room = table_room(g, g.out, plan.channels, kLanes<T>);
   for (int d = 0; d < 3; d++) plan.axis[d] = forward_axis(g, d, room);
-  finish_plan(plan, kLanes<T>, INT64_MAX, room);
+  finish_plan(plan, g.kernel, kLanes<T>, INT64_MAX, room);
   task.xs = image_strides(g.channels_last, g.c_in, g.in);
   task.ys = image_strides(g.channels_last, g.c_out, g.out);
   task.pairs = plan.channels * plan.taps;
@@ -283,16 +249,21 @@ void backward_weight(const ConvArgs& g) {
   } else {
     task.gw = static_cast<T*>(scratch(Scratch::ConvWeight, sizeof(T) * size_t(count)));
   }
-  // Summing the lanes of a block takes about as long as 16 vectors of pixels.
-  const bool kept = plan.rows * task.pairs * kVectorBytes <= kKeptBytes;
-  const bool blocks = kept || plan.segments >= 64;
+  const Method method = choose_method(plan, task.pairs, kLanes<T>);
+  if (method == Method::Tiles) plan.lay_rows_out();
   const int64_t work = plan.rows * task.pairs * plan.segments * kLanes<T> * g.batch;
   parallel_for(g.groups, g.groups < 8 ? g.groups : grain_of(work), [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; group++) {
-      if (blocks) {
-        sum_group<S, T>(task, group);
-      } else {
-        multiply_group<S, T>(task, group);
+      switch (method) {
+        case Method::Tiles:
+          sum_by_tiles(task, group);
+          break;
+        case Method::Blocks:
+          sum_group<S, T>(task, group);
+          break;
+        case Method::Product:
+          multiply_group<S, T>(task, group);
+          break;
       }
     }
   });
