@@ -357,8 +357,20 @@ class Module(StateMethods, HookMethods, _ModuleBase):
 
     def parameters(self, recurse=True):
         """Yields the parameters, each once."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        cls = type(self)
+        if not (
+            cls.named_parameters is Module.named_parameters
+            and cls._named_members is Module._named_members
+        ):
+            for _, param in self.named_parameters(recurse=recurse):
+                yield param
+            return
+        seen = set()  # the same walk without making names
+        for module in self.modules() if recurse else (self,):
+            for param in module._parameters.values():
+                if param is not None and param not in seen:
+                    seen.add(param)
+                    yield param
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (dotted name, parameter)."""
@@ -404,15 +416,25 @@ class Module(StateMethods, HookMethods, _ModuleBase):
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         """Yields (dotted name, module), this module first under the name `prefix`."""
         memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        start = prefix + "." if prefix else ""
-        for name, child in self._modules.items():
-            if child is not None:
-                yield from child.named_modules(memo, start + name, remove_duplicate)
+        walk = Module.named_modules
+        stack = [(prefix, self)]
+        while stack:
+            name, module = stack.pop()
+            if module in memo:
+                continue
+            if module is not self and type(module).named_modules is not walk:
+                yield from module.named_modules(memo, name, remove_duplicate)
+                continue
+            if remove_duplicate:
+                memo.add(module)
+            yield name, module
+            if module._modules:
+                start = name + "." if name else ""
+                stack += [
+                    (start + key, child)
+                    for key, child in reversed(module._modules.items())
+                    if child is not None
+                ]
 
     # ---- modes ----
 
