@@ -30,7 +30,7 @@ _WRITTEN = {
     "attention": "_canonical_mask _in_projection _in_projection_packed _mha_shape_check "
     "_none_or_dtype multi_head_attention_forward",
     "layers": "alpha_dropout batch_norm dropout dropout1d dropout2d dropout3d embedding "
-    "embedding_bag feature_alpha_dropout group_norm instance_norm layer_norm local_response_norm "
+    "embedding_bag feature_alpha_dropout group_norm grouped_mm instance_norm layer_norm local_response_norm "
     "normalize rms_norm",
     "loss": "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
     "cross_entropy ctc_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss "
@@ -47,6 +47,10 @@ _WRITTEN = {
     "vision": "affine_grid fold grid_sample interpolate unfold upsample upsample_bilinear "
     "upsample_nearest",
 }
+_OVERRIDES = frozenset(
+    "handle_torch_function has_torch_function has_torch_function_unary "
+    "has_torch_function_variadic".split()
+)
 _HOMES = {name: home for home, names in _WRITTEN.items() for name in names.split()}
 
 __all__ = sorted(
@@ -66,7 +70,7 @@ def __getattr__(name):
         value = _C._nn.log_sigmoid
     elif name == "grad":
         value = importlib.import_module("flambeau.nn.grad")
-    elif name in ("has_torch_function", "handle_torch_function", "has_torch_function_unary"):
+    elif name in _OVERRIDES:
         value = getattr(importlib.import_module("flambeau.overrides"), name)
     else:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -315,3 +315,29 @@ def embedding_bag(
         include_last_offset,
         padding_idx,
     )[0]
+
+
+def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+    """One matrix product per group; where an argument is 2-d, group i ends at offs[i].
+
+    (G, M, K) @ (G, K, N); (M, K) @ (G, K, N) cuts M; (G, M, K) @ (K, N) cuts N; both 2-d cut K.
+    """
+    if bias is not None:
+        raise NotImplementedError("grouped_mm: bias is not supported")
+    a_flat, b_flat = mat_a.dim() == 2, mat_b.dim() == 2
+    if not (a_flat or b_flat):
+        out = flambeau.bmm(mat_a, mat_b)
+        return out if out_dtype is None else out.to(out_dtype)
+    if offs is None:
+        raise RuntimeError("grouped_mm: offs must be given where an argument is 2D")
+    ends = offs.tolist()
+    sizes = [end - start for start, end in zip([0, *ends], ends)]
+    a_dim, b_dim = (1, 0) if a_flat and b_flat else (0, 1)
+    parts_a = mat_a.narrow(a_dim, 0, ends[-1]).split(sizes, a_dim) if a_flat else mat_a.unbind()
+    parts_b = mat_b.narrow(b_dim, 0, ends[-1]).split(sizes, b_dim) if b_flat else mat_b.unbind()
+    parts = [a @ b for a, b in zip(parts_a, parts_b)]
+    if a_flat and b_flat:
+        out = flambeau.stack(parts)
+    else:
+        out = flambeau.cat(parts, 0 if a_flat else 1)
+    return out if out_dtype is None else out.to(out_dtype)

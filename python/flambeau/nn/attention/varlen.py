@@ -71,6 +71,38 @@ def varlen_attn(
     return flambeau.cat(parts, dim=0)
 
 
-def varlen_attn_out(out, *args, **kwargs):
+def varlen_attn_out(
+    out,
+    query,
+    key,
+    value,
+    cu_seq_q,
+    cu_seq_k,
+    max_q,
+    max_k,
+    *,
+    return_aux=None,
+    scale=None,
+    window_size=(-1, -1),
+    enable_gqa=False,
+    seqused_k=None,
+    block_table=None,
+    num_splits=None,
+):
     """`varlen_attn` written into `out`."""
-    return out.copy_(varlen_attn(*args, **kwargs))
+    result = varlen_attn(
+        query,
+        key,
+        value,
+        cu_seq_q,
+        cu_seq_k,
+        max_q,
+        max_k,
+        return_aux=return_aux,
+        scale=scale,
+        window_size=window_size,
+        enable_gqa=enable_gqa,
+        seqused_k=seqused_k,
+        block_table=block_table,
+    )
+    return out.copy_(result)

@@ -86,7 +86,9 @@ class _NormBase(Module):
             f"track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest) -> None:
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
         version = local_metadata.get("version", None)
         if (version is None or version < 2) and self.track_running_stats:
             # Version 1 did not count batches.
@@ -94,7 +96,9 @@ class _NormBase(Module):
             if count is None or count.is_meta:
                 count = flambeau.tensor(0, dtype=flambeau.long)
             state_dict.setdefault(prefix + "num_batches_tracked", count)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class _BatchNorm(_NormBase):

@@ -37,7 +37,7 @@ from flambeau.nn.modules._state import (  # noqa: F401
     _IncompatibleKeys,
 )
 from flambeau.nn.parameter import Buffer, Parameter  # noqa: F401
-from flambeau.utils.hooks import RemovableHandle  # noqa: F401
+from flambeau.utils.hooks import BackwardHook, RemovableHandle  # noqa: F401
 
 __all__ = [
     "Module",
