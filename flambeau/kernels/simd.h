@@ -99,8 +99,10 @@ struct Vec {
     return Lanes(Unsigned(a.v) * Unsigned(b.v));
   }
   friend Vec operator/(Vec a, Vec b) {
-    if constexpr (kIsFloat<T>) return a.v / b.v;
-    return divide_integers(a, b);
+    if constexpr (kIsFloat<T>)
+      return a.v / b.v;
+    else
+      return divide_integers(a, b);
   }
   friend Vec operator%(Vec a, Vec b) requires(!kIsFloat<T>) {
     return select(b == Vec(0), Vec(0), a - divide_integers(a, b) * b);
@@ -184,12 +186,30 @@ struct Vec {
     if constexpr (kIsFloat<T>) return round_raw<Mode>(a.v);
     return a;
   }
+  // By way of doubles where they hold the numbers: a quotient of less than 53 bits cannot round up
+  // to an integer.
+  static Lanes divide_lanes(Lanes a, Lanes b) {
+    if constexpr (std::is_same_v<T, int32_t>) {
+      return truncate_raw(widen_low(a) / widen_low(b), widen_high(a) / widen_high(b));
+    } else {
+#if defined(__AVX512F__)
+      Unsigned magnitudes = Unsigned(abs(Vec(a)).v) | Unsigned(abs(Vec(b)).v);
+      if (!any_raw((magnitudes >> 52) != 0)) {
+        using Wide = Raw<double>;
+        return __builtin_convertvector(
+            __builtin_convertvector(a, Wide) / __builtin_convertvector(b, Wide), Lanes);
+      }
+#endif
+      Lanes quotient;
+      for (int i = 0; i < kLanes; ++i) quotient[i] = a[i] / b[i];
+      return quotient;
+    }
+  }
   // Rounds to zero; x / 0 is 0 and min / -1 wraps, since the processor would trap.
   static Vec divide_integers(Vec a, Vec b) {
     Lanes divisor = b.v == 0 ? Lanes{} + 1 : b.v;
     if constexpr (std::is_signed_v<T>) divisor = b.v == -1 ? Lanes{} + 1 : divisor;
-    Lanes quotient;
-    for (int i = 0; i < kLanes; ++i) quotient[i] = a.v[i] / divisor[i];
+    Lanes quotient = divide_lanes(a.v, divisor);
     if constexpr (std::is_signed_v<T>) quotient = b.v == -1 ? (-a).v : quotient;
     return b.v == 0 ? Lanes{} : quotient;
   }

@@ -75,6 +75,16 @@ inline Raw<double> widen_low(Raw<float> x) { return _mm512_cvtps_pd(_mm512_castp
 inline Raw<double> widen_high(Raw<float> x) {
   return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
 }
+inline Raw<double> widen_low(Raw<int32_t> x) {
+  return _mm512_cvtepi32_pd(_mm512_castsi512_si256((__m512i)x));
+}
+inline Raw<double> widen_high(Raw<int32_t> x) {
+  return _mm512_cvtepi32_pd(_mm512_extracti32x8_epi32((__m512i)x, 1));
+}
+inline Raw<int32_t> truncate_raw(Raw<double> low, Raw<double> high) {
+  return (Raw<int32_t>)_mm512_inserti32x8(_mm512_castsi256_si512(_mm512_cvttpd_epi32(low)),
+                                          _mm512_cvttpd_epi32(high), 1);
+}
 inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
   return _mm512_insertf32x8(_mm512_zextps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
 }
@@ -139,6 +149,15 @@ inline void store_mask(bool* p, Raw<int64_t> m) {
 }
 inline Raw<double> widen_low(Raw<float> x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 inline Raw<double> widen_high(Raw<float> x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+inline Raw<double> widen_low(Raw<int32_t> x) {
+  return _mm256_cvtepi32_pd(_mm256_castsi256_si128((__m256i)x));
+}
+inline Raw<double> widen_high(Raw<int32_t> x) {
+  return _mm256_cvtepi32_pd(_mm256_extracti128_si256((__m256i)x, 1));
+}
+inline Raw<int32_t> truncate_raw(Raw<double> low, Raw<double> high) {
+  return (Raw<int32_t>)_mm256_set_m128i(_mm256_cvttpd_epi32(high), _mm256_cvttpd_epi32(low));
+}
 inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
   return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
 }
@@ -195,6 +214,13 @@ inline void store_mask(bool* p, Raw<int64_t> m) {
 }
 inline Raw<double> widen_low(Raw<float> x) { return _mm_cvtps_pd(x); }
 inline Raw<double> widen_high(Raw<float> x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+inline Raw<double> widen_low(Raw<int32_t> x) { return _mm_cvtepi32_pd((__m128i)x); }
+inline Raw<double> widen_high(Raw<int32_t> x) {
+  return _mm_cvtepi32_pd(_mm_srli_si128((__m128i)x, 8));
+}
+inline Raw<int32_t> truncate_raw(Raw<double> low, Raw<double> high) {
+  return (Raw<int32_t>)_mm_unpacklo_epi64(_mm_cvttpd_epi32(low), _mm_cvttpd_epi32(high));
+}
 inline Raw<float> narrow_raw(Raw<double> low, Raw<double> high) {
   return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
 }

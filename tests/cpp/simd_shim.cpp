@@ -101,6 +101,12 @@ void check_integers(Promises& promises) {
   promises.keep(is(pow(V(3), 4), T(81)) && is(pow(V(0), 0), T(1)), "integer powers");
   promises.keep(is(Gcd()(V(12), V(18)), T(6)) && is(Gcd()(V(0), V(0)), T(0)), "gcd");
   promises.keep(is(Lcm()(V(4), V(6)), T(12)) && is(Lcm()(V(0), V(6)), T(0)), "lcm");
+  for (T a : {T(most - 1), T(most / 3), T(1 << 30), T(1234567)}) {
+    for (T b : {T(3), T(7919), T(most / 2), T(most)}) {
+      promises.keep(is(V(a) / V(b), T(a / b)) && is(V(a) % V(b), T(a % b)), "large quotients");
+      promises.keep(is(V(b) / V(a), T(b / a)), "quotients near one");
+    }
+  }
   if constexpr (std::is_signed_v<T>) {
     promises.keep(is(V(-7) / 2, T(-3)) && is(V(-7) % 2, T(-1)), "division truncates");
     promises.keep(is(floor_divide(V(-7), 2), T(-4)) && is(remainder(V(-7), 2), T(1)), "floor");
