@@ -157,7 +157,9 @@ def test_grad(op, sample, dtype, device):
     inputs = inputs_of(args, kwargs)
     if not inputs:
         return
-    f = lambda: weighted(function_of(op.name)(*args, **kwargs))
+    def f():
+        return weighted(function_of(op.name)(*args, **kwargs))
+
     if f() is None:
         return
     gradients = check_slope(f, inputs, op.second, f"first derivative of {op.name}(*{sample})")

@@ -73,4 +73,15 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_grads(const Tensor& g, const Tenso
                                                     const Tensor& rstd, int64_t groups,
                                                     std::array<bool, 3> wanted);
 
+Tensor sgn_backward(const Tensor& g, const Tensor& self, const Tensor& result);
+Tensor sinc_backward(const Tensor& g, const Tensor& self);
+Tensor mish_backward(const Tensor& g, const Tensor& self);
+Tensor softplus_backward(const Tensor& g, const Tensor& self, const Scalar& beta,
+                         const Scalar& threshold);
+Tensor copysign_backward(const Tensor& g, const Tensor& self, const Tensor& result);
+Tensor pow_backward_self(const Tensor& g, const Tensor& self, const Scalar& exponent);
+Tensor pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& exponent);
+Tensor pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent,
+                             const Tensor& result);
+
 }  // namespace flambeau

@@ -31,6 +31,10 @@ V minimum(V a, S b) {
   return min(a, V(b));
 }
 template <class V>
+V sgn(V a) {
+  return Sgn()(a);
+}
+template <class V>
 V square(V a) {
   return a * a;
 }
