@@ -248,12 +248,22 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
-        use_batch = self.training or (self.running_mean is None and self.running_var is None)
-        if use_batch and self.training and _world_size(self.process_group) > 1:
-            raise NotImplementedError(
-                "SyncBatchNorm: statistics over several processes are not available"
-            )
-        return super().forward(input)
+        if not self.training or _world_size(self.process_group) == 1:
+            return super().forward(input)
+        from flambeau.nn.modules._functions import SyncBatchNorm as Synced
+
+        factor = self._average_factor()
+        tracked = self.track_running_stats
+        return Synced.apply(
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean if tracked else None,
+            self.running_var if tracked else None,
+            self.eps,
+            factor,
+            self.process_group,
+        )
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
