@@ -87,6 +87,13 @@ void SavedResult::set(const Tensor& result) {
     packed_ = saved_hooks.pack(alias(result));
     if (packed_) return;
   }
+  if (!is_inexact(
+          result.dtype())) {  // has no node: nothing tells when it dies, and no cycle arises
+    owned_ = result;
+    version_ = result->version();
+    result->counter->watched = true;
+    return;
+  }
   raw_ = result.impl();
   version_ = result->version();
   result->counter->watched = true;
@@ -106,7 +113,7 @@ Tensor SavedResult::get(Node* node, const char* name) const {
 
 // The history again, for a graph of the backward itself.
 Tensor SavedResult::with_history(const Tensor& value, Node* node) const {
-  if (!tls.grad) return value;
+  if (!tls.grad || !is_inexact(value.dtype())) return value;
   Tensor t = alias(value);
   node->incref();
   t->grad_fn = node;

@@ -72,7 +72,7 @@ void set_text(Value& v, std::string_view text) {
 }
 
 DType parse_dtype(std::string_view text) {
-  if (text == "long") return DType::Int64;
+  if (text == "long" || text == "4") return DType::Int64;  // schemas hold torch's number
   if (text == "float") return DType::Float32;
   for (int i = 0; i < kDTypes; i++)
     if (name(DType(i)) == text) return DType(i);

@@ -297,13 +297,22 @@ def out_form(row: Row, sig: Signature) -> str:
         text += f"  pointwise_out(k{sig.type_name}, {outs[0]}, {arguments_of(sig)});\n"
     else:
         cast = "true" if row.kind in ("reduce", "composite") else "false"
-        text += f"  auto result = {sig.name}({sig.call()});\n"
+        text += f"  auto result = {sig.name}({sig.call(**out_options(sig))});\n"
         for i, o in enumerate(outs):
             value = f"std::get<{i}>(result)" if len(outs) > 1 else "result"
             text += f'  give_out("{sig.name}", {o}, {value}, {cast});\n'
     if len(outs) == 1:
         return text + f"  return {outs[0]};\n}}\n"
     return text + f"  return {{{', '.join(outs)}}};\n}}\n"
+
+
+def out_options(sig: Signature) -> dict[str, str]:
+    """A factory's out= decides the dtype and the device that the caller left open."""
+    if not sig.arg("pin_memory"):
+        return {}
+    default = sig.arg("dtype").cpp_default
+    open_dtype = "!dtype" if default == "{}" else f"dtype.value_or({default}) == {default}"
+    return {"dtype": f"{open_dtype} ? out.dtype() : dtype", "device": "device ? device : out.device()"}
 
 
 def out_names(sig: Signature) -> list[str]:

@@ -83,6 +83,8 @@ class Arg:
         }
         if self.default in words:
             return words[self.default]
+        if self.type == "ScalarType":  # torch's number of a dtype
+            return {"4": "DType::Int64"}[self.default]
         if self.type == "str":
             return '"' + self.default.strip("\"'") + '"'
         if self.default.startswith("["):

@@ -1,0 +1,112 @@
+// Tensors made of a few vectors or pairs: grids and their points, one-hot codes, complex numbers of
+// their parts.
+#include "flambeau/generated/impl.h"
+#include "flambeau/ops/operators.h"
+#include "flambeau/ops/runtime.h"
+
+namespace flambeau::ops {
+
+std::vector<Tensor> meshgrid_impl(TensorList tensors, std::string_view indexing) {
+  FL_CHECK(!tensors.empty(), RuntimeError, "meshgrid: at least one tensor is needed, got none");
+  FL_CHECK(indexing == "ij" || indexing == "xy", RuntimeError,
+           "meshgrid: indexing must be \"ij\" or \"xy\", got \"{}\"", indexing);
+  Ints sizes;
+  for (const Tensor& t : tensors) {
+    FL_CHECK(t.ndim() <= 1, RuntimeError, "meshgrid: tensors have at most one dim, got shape {}",
+             t.sizes());
+    FL_CHECK(t.dtype() == tensors[0].dtype(), RuntimeError,
+             "meshgrid: all tensors must have one dtype, got {} and {}", tensors[0].dtype(),
+             t.dtype());
+    sizes.push_back(t.numel());
+  }
+  list_device("meshgrid", tensors);
+  bool swap = indexing == "xy" && tensors.size() > 1;
+  if (swap) std::swap(sizes[0], sizes[1]);
+  std::vector<Tensor> grids;
+  for (size_t i = 0; i < tensors.size(); i++) {
+    Ints shape(sizes.size(), 1);
+    shape[swap && i < 2 ? 1 - i : i] = tensors[i].numel();
+    grids.push_back(expand(view(tensors[i], IntList(shape)), sizes));
+  }
+  return grids;
+}
+
+std::vector<Tensor> meshgrid_impl(TensorList tensors) { return meshgrid_impl(tensors, "ij"); }
+
+Tensor cartesian_prod_impl(TensorList tensors) {
+  FL_CHECK(!tensors.empty(), RuntimeError,
+           "cartesian_prod: at least one tensor is needed, got none");
+  for (const Tensor& t : tensors) {
+    FL_CHECK(t.ndim() == 1, RuntimeError, "cartesian_prod: tensors must have one dim, got shape {}",
+             t.sizes());
+  }
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Tensor> columns = meshgrid(tensors);
+  for (Tensor& c : columns) c = flatten(c, 0, -1);
+  return stack(columns, 1);
+}
+
+Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {
+  FL_CHECK(self.dtype() == DType::Int64, RuntimeError, "one_hot: classes must be int64, got {}",
+           self.dtype());
+  bool counted = num_classes >= 0;
+  FL_CHECK(counted || num_classes == -1, RuntimeError,
+           "one_hot: num_classes must not be negative, or -1 to count them, got {}", num_classes);
+  FL_CHECK(self.numel() > 0 || num_classes > 0, RuntimeError,
+           "one_hot: the classes of an empty tensor cannot be counted, give num_classes");
+  FL_CHECK(counted || has_memory(self), NotImplementedError,
+           "one_hot: a meta tensor has no classes to count, give num_classes");
+  Tensor classes = dense(self);
+  const auto* index = classes.data<int64_t>();
+  int64_t largest = -1;
+  for (int64_t i = 0, n = has_memory(self) ? self.numel() : 0; i < n; i++) {
+    FL_CHECK(index[i] >= 0, RuntimeError, "one_hot: classes must not be negative, got {} at {}",
+             index[i], i);
+    FL_CHECK(!counted || index[i] < num_classes, RuntimeError,
+             "one_hot: classes must be below num_classes = {}, got {} at {}", num_classes, index[i],
+             i);
+    largest = std::max(largest, index[i]);
+  }
+  if (!counted) num_classes = largest + 1;
+  Ints sizes(self.sizes());
+  sizes.push_back(num_classes);
+  Tensor result = zeros(sizes, DType::Int64, std::nullopt, self.device());
+  if (has_memory(self)) {
+    auto* out = result.data<int64_t>();
+    for (int64_t i = 0; i < self.numel(); i++) out[i * num_classes + index[i]] = 1;
+  }
+  return result;
+}
+
+// ---- complex numbers ----
+
+namespace {
+
+void check_parts(std::string_view op, const Tensor& a, const Tensor& b) {
+  FL_CHECK(is_float(a.dtype()) && a.dtype() != DType::BFloat16, RuntimeError,
+           "{}: parts must be float16, float32 or float64, got {} and {}", op, a.dtype(),
+           b.dtype());
+  FL_CHECK(a.dtype() == b.dtype(), RuntimeError,
+           "{}: both parts must have one dtype, got {} and {}", op, a.dtype(), b.dtype());
+}
+
+}  // namespace
+
+DType complex_of_parts(const Tensor& real, const Tensor& imag) {
+  check_parts("complex", real, imag);
+  FL_CHECK(real.dtype() != DType::Float16, NotImplementedError,
+           "complex: there is no complex dtype of float16 parts");
+  return real.dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
+}
+
+void interleave_parts(Tensor& result, const Tensor& real, const Tensor& imag) {
+  Ints sizes(result.sizes()), strides(result.strides());
+  for (int64_t& s : strides) s *= 2;
+  for (int64_t part = 0; part < 2; part++) {
+    Tensor to = make_view_as(result, real_of(result.dtype()), {sizes, strides, 0});
+    to->data += part * itemsize(to.dtype());
+    copy_elements(to, part ? imag : real);
+  }
+}
+
+}  // namespace flambeau::ops
