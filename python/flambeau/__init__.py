@@ -11,7 +11,8 @@ from flambeau import _C
 
 globals().update((k, v) for k, v in vars(_C).items() if not k.startswith("_"))
 globals().update((k, v) for k, v in vars(_C._VariableFunctions).items() if not k.startswith("__"))
-del Parameter, StorageBase  # torch.nn.Parameter, torch.UntypedStorage
+# torch has them elsewhere: torch.nn.Parameter, torch.UntypedStorage.
+del globals()["Parameter"], globals()["StorageBase"], globals()["TensorBase"]
 
 from flambeau import _legacy, _tensor, storage
 from flambeau._settings import *

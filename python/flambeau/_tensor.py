@@ -9,9 +9,10 @@ from flambeau._tensor_str import _str
 Tensor, Parameter = _C.Tensor, _C.Parameter
 
 
-def _method(function):
-    function.__qualname__ = "Tensor." + function.__name__
-    setattr(Tensor, function.__name__, function)
+def _method(function, name=None):
+    name = name or function.__name__
+    function.__name__, function.__qualname__ = name, "Tensor." + name
+    setattr(Tensor, name, function)
     return function
 
 
@@ -125,15 +126,14 @@ Parameter.__repr__ = lambda self: "Parameter containing:\n" + Tensor.__repr__(se
 # ---- types and storages ----
 
 
-@_method
-def type(self, dtype=None, non_blocking=False, **kwargs):  # noqa: A001
+def _type(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type, or the tensor in another one."""
     if dtype is None:
         return _legacy.type_name(self)
     return self.to(_legacy.dtype_of(dtype), non_blocking=non_blocking)
 
 
-type = __builtins__["type"] if isinstance(__builtins__, dict) else __builtins__.type  # noqa: A001
+_method(_type, "type")
 
 
 @_method

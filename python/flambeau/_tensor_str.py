@@ -65,13 +65,14 @@ class _RealFormat:
         shown = [v for v in values if v != 0 and math.isfinite(v)]
         if shown:
             self.measure(shown)
-        if PRINT_OPTS.sci_mode is not None:
+        elif PRINT_OPTS.sci_mode is not None:
             self.scientific = PRINT_OPTS.sci_mode
 
     def measure(self, shown):
         low, high = min(map(abs, shown)), max(map(abs, shown))
         self.whole = all(v == math.ceil(v) for v in shown)
-        self.scientific = high / low > 1000 or high > 1e8 or (not self.whole and low < 1e-4)
+        wide = high / low > 1000 or high > 1e8 or (not self.whole and low < 1e-4)
+        self.scientific = wide if PRINT_OPTS.sci_mode is None else PRINT_OPTS.sci_mode
         self.width = max(len(self.text(v)) for v in shown)
 
     def text(self, v):
@@ -130,7 +131,7 @@ def _nested(values, shape, indent, show, cut):
     parts = [_nested(v, shape[1:], indent + 1, show, cut) for v in values]
     if cut and shape[0] > 2 * edge:
         parts[edge:edge] = ["..."]
-    return "[" + (",\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
+    return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
 def _contents(t, indent):

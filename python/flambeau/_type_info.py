@@ -64,4 +64,4 @@ class iinfo(_Info):
         self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
 
     def __repr__(self):
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

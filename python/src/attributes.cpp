@@ -68,7 +68,7 @@ PyObject* has_layout(PyObject* self, void*) {
 PyObject* requires_grad(PyObject* self, void*) { return to_bool(tensor_of(self).requires_grad()); }
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded_int([&] {
-    FL_CHECK(value && PyBool_Check(value), TypeError, "requires_grad: must be bool, got {}",
+    FL_CHECK(value && PyBool_Check(value), RuntimeError, "requires_grad: must be bool, got {}",
              value ? type_name(value) : "nothing");
     mutable_tensor_of(self).set_requires_grad(value == Py_True);
     return 0;

@@ -137,11 +137,19 @@ int fold_of(const Signature& s, bool method) {
 
 bool has_word(std::string_view text, std::string_view word) { return text.find(word) != text.npos; }
 
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+// The schema as a user writes calls: no overload name, alias marks or schema types.
 std::string shown(const OpInfo& op) {
   std::string text = op.schema;
   if (size_t dot = text.find('.'), open = text.find('('); dot < open) text.erase(dot, open - dot);
-  if (size_t self = text.find("Tensor self"); self != text.npos)
-    text.replace(self, 11, "Tensor input");
+  for (const char* mark : {"(a!)", "(b!)", "(a)", "(a -> *)"}) replace_all(text, mark, "");
+  replace_all(text, "Tensor self", "Tensor input");
+  replace_all(text, "SymInt", "int");
+  replace_all(text, "ScalarType", "dtype");
   return text.substr(0, text.rfind(" ->"));
 }
 

@@ -82,7 +82,7 @@ PyType_Slot accumulator_slots[] = {{Py_tp_dealloc, slot(dealloc_accumulator)},
                                    {Py_tp_methods, accumulator_methods},
                                    {Py_tp_getset, accumulator_getset},
                                    {0, nullptr}};
-PyType_Spec accumulator_spec = {"AccumulateGrad", sizeof(PyAccumulator), 0,
+PyType_Spec accumulator_spec = {"flambeau.autograd.graph.AccumulateGrad", sizeof(PyAccumulator), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                 accumulator_slots};
 
@@ -140,7 +140,9 @@ PyTypeObject* type_of(const NodeType& kind) {
   PyTypeObject*& type = types[&kind];
   if (!type) {
     PyType_Slot none[] = {{0, nullptr}};
-    PyType_Spec sub = {kind.name, sizeof(PyNode), 0,
+    auto* name =
+        new std::string(std::string("flambeau.autograd.graph.") + kind.name);  // the type's
+    PyType_Spec sub = {name->c_str(), sizeof(PyNode), 0,
                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, none};
     type = make_type(sub, node_type);
   }

@@ -10,6 +10,7 @@
 #include "python/src/size.h"
 #include "python/src/storage.h"
 #include "python/src/tensor_methods.h"
+#include "python/src/tensor_object.h"
 #include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
@@ -135,8 +136,12 @@ PyObject* parameter_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:Parameter", const_cast<char**>(names),
                                      &data, &grad))
       throw ErrorSet{};
-    Tensor t = given(data) ? alias(expect_tensor(data, "Parameter: data"))
-                           : new_tensor({0}, default_dtype(), default_device());
+    if (given(data) && !is_tensor(data)) {  // torch asks the data for detach()
+      PyErr_Format(PyExc_AttributeError, "Parameter: data must be Tensor, got %R", Py_TYPE(data));
+      throw ErrorSet{};
+    }
+    Tensor t =
+        given(data) ? alias(tensor_of(data)) : new_tensor({0}, default_dtype(), default_device());
     if (!grad || PyObject_IsTrue(grad)) t.set_requires_grad(true);
     t->is_parameter = type == parameter_type;
     return t->is_parameter ? wrap(std::move(t)) : wrap_as(std::move(t), type);
@@ -151,10 +156,14 @@ const PyMethodDef kMethods[] = {
 
 PyType_Slot parameter_slots[] = {
     {Py_tp_new, slot(parameter_new)},
+    {Py_tp_dealloc, slot(tensor_dealloc)},
+    {Py_tp_traverse, slot(tensor_traverse)},
+    {Py_tp_clear, slot(tensor_clear)},
     {Py_tp_doc, const_cast<char*>("A tensor that modules list among their parameters.")},
     {0, nullptr}};
 PyType_Spec parameter_spec = {"flambeau.nn.parameter.Parameter", sizeof(PyTensor), 0,
-                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, parameter_slots};
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                              parameter_slots};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The type flambeau.Tensor: its life (tensor_object.cpp), operators, attributes and methods put
-// together.
+// The type flambeau.Tensor and its base, where the life (tensor_object.cpp), operators, attributes
+// and methods of tensors are put together.
 #include "python/src/indexing.h"
 #include "python/src/module.h"
 #include "python/src/operators.h"
@@ -48,22 +48,40 @@ void collect() {
   getters.push_back({});
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, getters.data()});
-  slots.push_back(
-      {Py_tp_doc, const_cast<char*>("An array of numbers of one type that the tape can follow.")});
   slots.push_back({0, nullptr});
+}
+
+// The base holds what C++ defines, Tensor what Python adds to it.
+PyTypeObject* make_base() {
+  collect();
+  PyType_Spec spec = {"flambeau._C.TensorBase", sizeof(PyTensor), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  return make_type(spec);
+}
+
+PyTypeObject* make_tensor(PyTypeObject* base) {
+  // Named again: a type without them would go through the interpreter's own deallocation.
+  PyType_Slot life[] = {
+      {Py_tp_dealloc, slot(tensor_dealloc)},
+      {Py_tp_traverse, slot(tensor_traverse)},
+      {Py_tp_clear, slot(tensor_clear)},
+      {Py_tp_doc, const_cast<char*>("An array of numbers of one type that the tape can follow.")},
+      {0, nullptr}};
+  PyType_Spec spec = {"flambeau.Tensor", sizeof(PyTensor), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, life};
+  return make_type(spec, base);
 }
 
 }  // namespace
 
 void init_tensor(PyObject* module) {
-  collect();
-  PyType_Spec spec = {"flambeau.Tensor", sizeof(PyTensor), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
-  tensor_type = make_type(spec);
+  PyTypeObject* base = make_base();
+  tensor_type = make_tensor(base);
   auto* type = reinterpret_cast<PyObject*>(tensor_type);
   Ref priority = own(PyLong_FromLong(1000));  // NumPy leaves mixed arithmetic to us
   checked(PyObject_SetAttrString(type, "__array_priority__", priority.get()));
   add(module, "Tensor", Py_NewRef(type));
+  add(module, "TensorBase", reinterpret_cast<PyObject*>(base));
   core_hooks.drop_python = drop_python_object;
 }
 
