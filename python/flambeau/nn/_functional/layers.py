@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import flambeau
@@ -93,7 +92,10 @@ def dropout3d(
 
 
 def _verify_batch_size(size: list[int]) -> None:
-    if size[0] * math.prod(size[2:]) == 1:
+    n = size[0]
+    for i in range(2, len(size)):
+        n *= size[i]
+    if n == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {size}"
         )
@@ -120,6 +122,16 @@ def batch_norm(
     )
 
 
+def _verify_spatial_size(size: list[int]) -> None:
+    n = 1
+    for i in range(2, len(size)):
+        n *= size[i]
+    if n == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {size}"
+        )
+
+
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -131,10 +143,8 @@ def instance_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Each channel of each sample normalised by itself (Ulyanov et al. 2016)."""
-    if use_input_stats and math.prod(input.size()[2:]) == 1:
-        raise ValueError(
-            f"Expected more than 1 spatial element when training, got input size {input.size()}"
-        )
+    if use_input_stats:
+        _verify_spatial_size(input.size())
     return flambeau.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
     )

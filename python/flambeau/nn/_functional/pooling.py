@@ -21,8 +21,11 @@ def max_pool1d(
 ):
     """Maxima of windows along the last dimension, with their positions if `return_indices`."""
     stride = [] if stride is None else stride
-    op = flambeau.max_pool1d_with_indices if return_indices else flambeau.max_pool1d
-    return op(input, kernel_size, stride, padding, dilation, ceil_mode)
+    if return_indices:
+        return flambeau.max_pool1d_with_indices(
+            input, kernel_size, stride, padding, dilation, ceil_mode
+        )
+    return flambeau.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(
@@ -36,8 +39,9 @@ def max_pool2d(
 ):
     """Maxima of windows over the last two dimensions, with positions if `return_indices`."""
     stride = [] if stride is None else stride
-    op = _nn.max_pool2d_with_indices if return_indices else flambeau.max_pool2d
-    return op(input, kernel_size, stride, padding, dilation, ceil_mode)
+    if return_indices:
+        return _nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return flambeau.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool3d(
@@ -51,8 +55,9 @@ def max_pool3d(
 ):
     """Maxima of windows over the last three dimensions, with positions if `return_indices`."""
     stride = [] if stride is None else stride
-    op = _nn.max_pool3d_with_indices if return_indices else flambeau.max_pool3d
-    return op(input, kernel_size, stride, padding, dilation, ceil_mode)
+    if return_indices:
+        return _nn.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return flambeau.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool1d_with_indices(

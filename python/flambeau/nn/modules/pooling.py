@@ -85,8 +85,13 @@ class MaxPool2d(_MaxPoolNd):
     """Maxima of windows of (N, C, H, W), with their positions if `return_indices`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        op = _nn.max_pool2d_with_indices if self.return_indices else flambeau.max_pool2d
-        return op(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        if self.return_indices:
+            return _nn.max_pool2d_with_indices(
+                input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+            )
+        return flambeau.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+        )
 
 
 class MaxPool3d(_MaxPoolNd):
