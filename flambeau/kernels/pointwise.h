@@ -228,6 +228,20 @@ struct Nextafter {
   }
 };
 
+template <class V>
+struct Pair {
+  V a, b;
+};
+// x = a 2^b with 1/2 <= |a| < 1; zeros, infinities and NaN stand for themselves with b = 0.
+struct Frexp {
+  template <class V>
+  Pair<V> operator()(V x) const {
+    auto parts = split_log(abs(x), 1);
+    auto ordinary = x != V(0) && isfinite(x);
+    return {select(ordinary, with_sign_of(x, parts.f + V(1)), x), select(ordinary, parts.k, V(0))};
+  }
+};
+
 // Euclid's algorithm, in all lanes until the last is done.
 struct Gcd {
   template <class V>

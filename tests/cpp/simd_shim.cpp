@@ -150,10 +150,6 @@ struct Modulus {
     return abs(x[0]);
   }
 };
-template <class V>
-struct Pair {
-  V a, b;
-};
 struct SumAndProduct {
   template <class V>
   static Pair<V> call(const V* x, const V*) {
@@ -243,6 +239,10 @@ const char* broken_body_promise() {
                 "nextafter");
   promises.keep(is(PowScalar()(V(-0.0), V(0.5)), -0.0f) && is(PowScalar()(V(-inf), V(0.5)), nan),
                 "sqrt power");
+  promises.keep(is(Frexp()(V(-12)).a, -0.75f) && is(Frexp()(V(-12)).b, 4.0f) &&
+                    is(Frexp()(V(0x1p-149f)).a, 0.5f) && is(Frexp()(V(0x1p-149f)).b, -148.0f) &&
+                    is(Frexp()(V(inf)).a, inf) && is(Frexp()(V(-0.0)).b, 0.0f),
+                "frexp");
   promises.keep(is(PowScalar()(V(1.1f), V(2)), 1.1f * 1.1f), "square");
   return promises.broken;
 }

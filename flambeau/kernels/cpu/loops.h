@@ -82,16 +82,18 @@ template <class Body, class T, class Out, int Inputs, int Params>
                                    });
 }
 
-// For bodies that return a pair {a, b}, of the same type: fused backward formulas, frexp, sincos.
-template <class Body, class T, class Out, int Inputs, int Params>
-[[gnu::flatten, gnu::noinline]] void loop2(void* const* out, const void* const* in, int64_t n,
+// For bodies that return a pair {a, b} of registers: frexp, fused backward formulas. `outs` points
+// to two pointers.
+template <class Body, class T, class Out, int Inputs, int Params, class Second = Out>
+[[gnu::flatten, gnu::noinline]] void loop2(void* outs, const void* const* in, int64_t n,
                                            const void* params) {
   using V = VecFor<T>;
+  void* const* out = static_cast<void* const*>(outs);
   each_register<V, Inputs, Params>(in, n, params,
                                    [out](const V* x, const V* p, int64_t i, int64_t count) {
                                      auto pair = Body::call(x, p);
                                      store_result<Out>(out[0], i, pair.a, count);
-                                     store_result<Out>(out[1], i, pair.b, count);
+                                     store_result<Second>(out[1], i, pair.b, count);
                                    });
 }
 
