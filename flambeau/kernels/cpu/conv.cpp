@@ -3,7 +3,7 @@
 #include "flambeau/kernels/cpu/conv.h"
 
 #include "flambeau/core/threadpool.h"
-#include "flambeau/kernels/cpu/conv_image.h"
+#include "flambeau/kernels/cpu/conv_task.h"
 #include "flambeau/kernels/cpu/gemm.h"
 #include "flambeau/kernels/cpu/gemm_product.h"
 #include "flambeau/kernels/cpu/scratch.h"
@@ -12,91 +12,6 @@ namespace flambeau::FL_ISA {
 namespace {
 
 using namespace tile;
-
-template <class T>
-inline constexpr int64_t kTapDepth = 1600 / int64_t(sizeof(T));
-
-// What one convolution (or one phase of an input's gradient) maps from and to.
-template <class S>
-struct Task {
-  Plan plan;
-  int64_t batch, groups;
-  const S* x;
-  ImageStrides x_strides;
-  S* y;
-  ImageStrides y_strides;
-  const S* bias;
-};
-
-// Weights as panels of rows; element (row, channel, tap) is w[row * row_step + channel *
-// channel_step + tap_at].
-template <class S>
-struct WeightView {
-  const S* w;
-  int64_t group_step, row_step, channel_step;
-  bool dense;  // (channel, tap) run without gaps
-};
-
-template <class T>
-struct Packed {
-  T* data;
-  int64_t height, panels;  // rows of a panel
-  int64_t panel_size, group_size;
-};
-
-// Rows and channels trade places: w is read in order, one channel (a run of rows by taps) after the
-// other.
-template <class S, class T>
-void pack_scattered(const ConvArgs& g, const Plan& plan, const WeightView<S>& view,
-                    const Packed<T>& packed) {
-  const int64_t grain = most(1, 16384 / most(1, plan.rows * plan.taps));
-  parallel_for(g.groups * plan.channels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; item++) {
-      const int64_t group = item / plan.channels, c = item % plan.channels;
-      const S* w = view.w + group * view.group_step + c * view.channel_step;
-      T* to = packed.data + group * packed.group_size + c * plan.taps * kRows;
-      for (int64_t row = 0; row < plan.rows; row += packed.height, to += packed.panel_size) {
-        const int64_t rows = least(packed.height, plan.rows - row);
-        for (int64_t t = 0; t < plan.taps; t++) {
-          const S* from = w + row * view.row_step + plan.places[t];
-          for (int64_t r = 0; r < rows; r++) to[t * kRows + r] = widen_one(from[r * view.row_step]);
-        }
-      }
-    }
-  });
-}
-
-template <class S, class T>
-void pack_dense(const ConvArgs& g, const Plan& plan, const WeightView<S>& view,
-                const Packed<T>& packed) {
-  const int64_t grain = most(1, 16384 / most(1, packed.panel_size));
-  parallel_for(g.groups * packed.panels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; item++) {
-      const int64_t group = item / packed.panels, row = item % packed.panels * packed.height;
-      const S* w = view.w + group * view.group_step + row * view.row_step;
-      const int64_t rows = least(packed.height, plan.rows - row);
-      pack_panel<kRows>(w, view.row_step, 1, rows, plan.channels * plan.taps,
-                        packed.data + item * packed.panel_size);
-    }
-  });
-}
-
-template <class S, class T>
-Packed<T> pack_weights(const ConvArgs& g, const Plan& plan, const WeightView<S>& view) {
-  Packed<T> packed;
-  packed.height = ceil_div(plan.rows, ceil_div(plan.rows, kRows));
-  packed.panels = ceil_div(plan.rows, packed.height);
-  packed.panel_size = kRows * plan.channels * plan.taps;
-  packed.group_size = packed.panels * packed.panel_size;
-  packed.data = static_cast<T*>(
-      scratch(Scratch::ConvWeight, sizeof(T) * size_t(g.groups * packed.group_size)));
-  if (view.dense) {
-    pack_dense(g, plan, view, packed);
-  } else {
-    pack_scattered(g, plan, view, packed);
-  }
-  return packed;
-}
 
 // Sums rows x segments of one image and group into c.
 template <class T>
@@ -181,13 +96,27 @@ void run_task(const Task<S>& task, const Packed<T>& packed, const T* bias) {
   });
 }
 
-template <class S, class T>
-const T* widened_bias(const ConvArgs& g) {
-  if (!g.bias) return nullptr;
-  if constexpr (sizeof(S) == sizeof(T)) return static_cast<const T*>(g.bias);
-  T* wide = static_cast<T*>(scratch(Scratch::Columns, sizeof(T) * size_t(g.c_out)));
-  widen_run(static_cast<const S*>(g.bias), 1, g.c_out, wide);
-  return wide;
+template <class S>
+const ComputeOf<S>* widened_bias(const Task<S>& task, int64_t count) {
+  using T = ComputeOf<S>;
+  if constexpr (sizeof(S) == sizeof(T)) {
+    return task.bias;
+  } else {
+    if (!task.bias) return nullptr;
+    T* wide = static_cast<T*>(scratch(Scratch::Columns, sizeof(T) * size_t(count)));
+    widen_run(task.bias, 1, count, wide);
+    return wide;
+  }
+}
+
+template <class S>
+void run_view(const ConvArgs& g, const Task<S>& task, const WeightView<S>& view) {
+  using T = ComputeOf<S>;
+  if constexpr (sizeof(S) == sizeof(T)) {
+    if (run_by_pixels(g, task, view)) return;
+  }
+  const Packed<T> packed = pack_weights<kRows, S, T>(g, task.plan, view, false);
+  run_task<S, T>(task, packed, widened_bias(task, g.c_out));
 }
 
 template <class S>
@@ -198,14 +127,12 @@ void forward(const ConvArgs& g) {
   for (int d = 0; d < 3; d++) task.plan.axis[d] = forward_axis(g, d, room);
   task.plan.channels = g.c_in / g.groups, task.plan.rows = g.c_out / g.groups;
   finish_plan(task.plan, g.kernel, kLanes<T>, kTapDepth<T>, room);
-  task.batch = g.batch, task.groups = g.groups;
+  task.batch = g.batch, task.groups = g.groups, task.bias = static_cast<const S*>(g.bias);
   task.x = static_cast<const S*>(g.x),
   task.x_strides = image_strides(g.channels_last, g.c_in, g.in);
   task.y = static_cast<S*>(g.y), task.y_strides = image_strides(g.channels_last, g.c_out, g.out);
   const int64_t k = task.plan.channels * task.plan.taps;
-  const Packed<T> packed = pack_weights<S, T>(
-      g, task.plan, {static_cast<const S*>(g.w), task.plan.rows * k, k, task.plan.taps, true});
-  run_task<S, T>(task, packed, widened_bias<S, T>(g));
+  run_view(g, task, {static_cast<const S*>(g.w), task.plan.rows * k, k, task.plan.taps, true});
 }
 
 // Positions of gx that share their remainders by the strides share their taps: one task each.
@@ -226,10 +153,8 @@ void backward_input_phase(const ConvArgs& g, const int64_t (&first)[3]) {
   task.y = static_cast<S*>(g.gx), task.y_strides = image_strides(g.channels_last, g.c_in, g.in);
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
   const int64_t channel_step = task.plan.rows * taps;
-  const Packed<T> packed = pack_weights<S, T>(
-      g, task.plan,
-      {static_cast<const S*>(g.w), task.plan.channels * channel_step, taps, channel_step, false});
-  run_task<S, T>(task, packed, static_cast<const T*>(nullptr));
+  const int64_t group_step = task.plan.channels * channel_step;
+  run_view(g, task, {static_cast<const S*>(g.w), group_step, taps, channel_step, false});
 }
 
 template <class S>

@@ -73,50 +73,6 @@ Columns columns_of(const Plan& plan, int lanes, int64_t* room) {
   return columns;
 }
 
-// One lattice row from x, its first source element. Channels become innermost.
-template <class S, class T>
-void fill_pixels(const S* x, int64_t x_channel, int64_t x_step, int64_t channels, int64_t count,
-                 T* out) {
-  if (x_channel == 1 && x_step == channels) return widen_run(x, 1, count * channels, out);
-  if (x_channel == 1) {
-    for (int64_t i = 0; i < count; i++) widen_run(x + i * x_step, 1, channels, out + i * channels);
-  } else if (x_step == 1) {
-    turn(x, x_channel, channels, count, out, channels);
-  } else {
-    for (int64_t i = 0; i < count; i++)
-      widen_run(x + i * x_step, x_channel, channels, out + i * channels);
-  }
-}
-
-template <class S, class T>
-void fill_pixel_lattice(const Plan& plan, const S* x, const ImageStrides& s, T* out) {
-  const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
-  const int64_t c = plan.channels, rows = d.points() * h.points() * w.step;
-  parallel_for(rows, most(1, 32768 / most(1, w.extent * c)), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; row++) {
-      // Rows in order of memory: phases of all dims, then depth, then height.
-      const int64_t j = row % h.extent, i = row / h.extent % d.extent;
-      const int64_t phase = row / (h.extent * d.extent);
-      const int64_t fw = phase % w.step, fh = phase / w.step % h.step,
-                    fd = phase / (w.step * h.step);
-      if (!phase_used(d, fd) || !phase_used(h, fh) || !phase_used(w, fw)) continue;
-      const Inside in_d(d, fd), in_h(h, fh), in_w(w, fw);
-      T* to = out + row * w.extent * c;
-      if (!in_d.has(i) || !in_h.has(j)) {
-        fill_zero(to, w.extent * c);
-        continue;
-      }
-      fill_zero(to, in_w.begin * c);
-      fill_zero(to + in_w.end * c, (w.extent - in_w.end) * c);
-      const S* from = x + (in_d.first + i * d.step) * s.axis[0] +
-                      (in_h.first + j * h.step) * s.axis[1] +
-                      (in_w.first + in_w.begin * w.step) * s.axis[2];
-      fill_pixels(from, s.channel, w.step * s.axis[2], c, in_w.end - in_w.begin,
-                  to + in_w.begin * c);
-    }
-  });
-}
-
 // The gradient of the output, one image: tiles take it in either order of dims.
 template <class T>
 struct Slopes {

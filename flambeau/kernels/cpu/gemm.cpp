@@ -41,13 +41,18 @@ int64_t depth_of(int64_t k) {
   return ceil_div(k, ceil_div(k, kDepth<T>));
 }
 
+// Rows of a to a panel: as even as possible, since a tile of two rows takes nearly the time of
+// four.
+int64_t panel_height(int64_t m) { return ceil_div(m, ceil_div(m, kRows)); }
+
 // No packing: a is broadcast and b is read where they lie. For small products, and for few rows (b
 // is used too rarely to be worth a copy).
 template <class T>
 void multiply_direct(const Product<T>& g, const Target<T>& target) {
   const bool wide = g.m <= kWideRows && g.n > kColumns<T>;
   const int64_t columns = wide ? kWideVectors * kLanes<T> : kColumns<T>;
-  const int64_t panels = ceil_div(g.m, kRows), strips = ceil_div(g.n, columns);
+  const int64_t height = panel_height(g.m);
+  const int64_t panels = ceil_div(g.m, height), strips = ceil_div(g.n, columns);
   const auto& tiles = kTiles<T, A::Strided, B::Strided>;
   auto body = [&](int64_t begin, int64_t end) {
     Tile<T> t;
@@ -55,13 +60,13 @@ void multiply_direct(const Product<T>& g, const Target<T>& target) {
     t.k = g.k;
     t.end = target.part(true, true);
     for (int64_t item = begin; item < end; item++) {
-      const int64_t i = item % panels * kRows, j = item / panels * columns;
+      const int64_t i = item % panels * height, j = item / panels * columns;
       t.a = g.a + i * g.a_row;
       t.b = g.b + j;
       t.c = target.c + i * target.c_row + j;
       t.columns = least(columns, g.n - j);
       if (target.end.bias) t.end.bias = target.end.bias + j;
-      const int64_t rows = least(kRows, g.m - i);
+      const int64_t rows = least(height, g.m - i);
       if (wide && t.columns > kColumns<T>) {
         tiles.wide[rows - 1](t);
       } else {
@@ -72,12 +77,8 @@ void multiply_direct(const Product<T>& g, const Target<T>& target) {
   const int64_t items = panels * strips;
   // 0.5 us of hand-over against work below 15 us: not worth it.
   if (g.work() <= 1 << 19) return body(0, items);
-  parallel_for(items, grain_of(kRows * columns * g.k), body);
+  parallel_for(items, grain_of(height * columns * g.k), body);
 }
-
-// Rows of a to a panel: as even as possible, since a tile of two rows takes nearly the time of
-// four.
-int64_t panel_height(int64_t m) { return ceil_div(m, ceil_div(m, kRows)); }
 
 // One packed depth of the product: rows of a by the panels of packed b.
 template <A kA, class T>
@@ -178,12 +179,13 @@ template <class T>
 void multiply(const Product<T>& g) {
   Target<T> target{g.c, g.c_row, {T(g.alpha), T(g.beta), g.bias, nullptr, g.relu}};
   const bool small = g.work() <= 96 * 96 * 96;
-  // Beyond the caches a walk down the rows of b costs more than the copy that makes it a straight
-  // line.
-  const bool cached = g.n * g.k <= 1 << 20;
-  if (g.b_col == 1 && (small || (cached && g.m <= kRows))) return multiply_direct(g, target);
+  // Past L2 a walk down the rows of b costs more than the copy that makes it a straight line; the
+  // more rows of a walk there, the sooner.
+  const int64_t walk = g.n * g.k;
+  const bool cached = walk <= 1 << 20 && g.m <= (walk <= 1 << 18 ? 4 * kRows : kRows);
+  if (g.b_col == 1 && (small || cached)) return multiply_direct(g, target);
   // Few columns or little work: copying a costs more than it saves.
-  const bool adjacent = g.a_col == 1 || g.a_row == 1;
+  const bool adjacent = g.a_col == 1 || (g.a_row == 1 && small);
   if (adjacent && (small || g.m <= kRows || g.n <= 4 * kColumns<T>)) {
     return multiply_blocked<A::Strided>(g, target);
   }

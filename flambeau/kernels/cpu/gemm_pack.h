@@ -35,7 +35,7 @@ inline void pack_gather(const S* in, int64_t row, int64_t col, int64_t count, in
   }
 }
 
-// Rows of b that are packed together, see pack_rows.
+// Steps of k that are packed together, see pack_across.
 inline constexpr int64_t kTogether = 8;
 
 // The case row == 1: each step of k is a short run of memory.
@@ -97,31 +97,32 @@ inline void pack_panel(const S* in, int64_t row, int64_t col, int64_t count, int
   pack_gather(in, row, col, count, k, Width, out);
 }
 
+// Panels of `count` lines that lie side by side, their k far apart: a few steps of k at a time
+// across all panels. Down a single panel every step would meet another page.
+template <int Width, class S, class T>
+inline void pack_across(const S* in, int64_t col, int64_t lines, int64_t count, int64_t k, T* out) {
+  for (int64_t p = 0; p < k; p += kTogether) {
+    T* to = out + p * Width;
+    for (int64_t i = 0; i < lines; i += count, to += Width * k) {
+      pack_runs(in + p * col + i, col, least(count, lines - i), least(kTogether, k - p), Width, to);
+    }
+  }
+}
+
 // Panels of `height` rows of a, each kRows * k elements.
 template <class S, class T>
 void pack_a(const S* a, int64_t a_row, int64_t a_col, int64_t m, int64_t height, int64_t k,
             T* out) {
+  if (a_row == 1 && a_col != 1) return pack_across<kRows>(a, a_col, m, height, k, out);
   for (int64_t i = 0; i < m; i += height, out += kRows * k) {
     pack_panel<kRows>(a + i * a_row, a_row, a_col, least(height, m - i), k, out);
-  }
-}
-
-// Whole rows of b, a few at a time across all panels: down a single panel every step would meet
-// another page.
-template <class S, class T>
-inline void pack_rows(const S* b, int64_t b_row, int64_t n, int64_t k, T* out) {
-  for (int64_t p = 0; p < k; p += kTogether) {
-    for (int64_t j = 0; j < n; j += kColumns<T>) {
-      pack_runs(b + p * b_row + j, b_row, least(kColumns<T>, n - j), least(kTogether, k - p),
-                kColumns<T>, out + j * k + p * kColumns<T>);
-    }
   }
 }
 
 // Panels of kColumns columns of b, each kColumns * k elements.
 template <class S, class T>
 void pack_b(const S* b, int64_t b_row, int64_t b_col, int64_t n, int64_t k, T* out) {
-  if (b_col == 1) return pack_rows(b, b_row, n, k, out);
+  if (b_col == 1) return pack_across<kColumns<T>>(b, b_row, n, kColumns<T>, k, out);
   for (int64_t j = 0; j < n; j += kColumns<T>, out += kColumns<T> * k) {
     pack_panel<kColumns<T>>(b + j * b_col, b_col, b_row, least(kColumns<T>, n - j), k, out);
   }

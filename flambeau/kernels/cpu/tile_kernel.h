@@ -22,7 +22,7 @@ inline constexpr int kColumns = kVectors* kLanes<T>;
 
 // How an operand lies in memory. Packed panels hold kRows of a or kColumns of b side by side for
 // each k.
-enum class A { Packed, Strided };
+enum class A { Packed, Strided, Offset };
 enum class B { Packed, Strided, Offset };
 
 // What happens to a finished sum: c = act(alpha * sum + beta * c + bias).
@@ -43,7 +43,8 @@ template <class T>
 struct Tile {
   int64_t k;
   const T* a;
-  int64_t a_row, a_col;  // Strided
+  int64_t a_row, a_col;     // Strided; Offset: a_row
+  const int64_t* a_offset;  // Offset: where the column of each k begins
   const T* b;
   int64_t b_row;            // Strided
   const int64_t* b_offset;  // Offset: where the row of each k begins
@@ -115,6 +116,10 @@ void run_tile(const Tile<T>& t) {
       3 * a_row;  // four rows share a pointer: row 3 is the one x86 addressing lacks
   const T *a4 = a + 4 * a_row, *a8 = a + 8 * a_row, *a12 = a + 12 * a_row;
   for (int64_t p = 0; p < t.k; p++) {
+    if constexpr (kA == A::Offset) {
+      a = t.a + t.a_offset[p];
+      a4 = a + 4 * a_row, a8 = a4 + 4 * a_row, a12 = a8 + 4 * a_row;
+    }
     Vector<T> row[S];
 #pragma GCC unroll 4
     for (int s = 0; s < S; s++) {
@@ -137,9 +142,8 @@ void run_tile(const Tile<T>& t) {
 #pragma GCC unroll 4
       for (int s = 0; s < S; s++) sum[r][s] = fma(factor, row[s], sum[r][s]);
     }
-    if constexpr (kA == A::Packed) {
-      a += kRows;
-    } else {
+    if constexpr (kA == A::Packed) a += kRows;
+    if constexpr (kA == A::Strided) {
       a += a_col, a4 += a_col, a8 += a_col, a12 += a_col;
     }
   }

@@ -1,0 +1,98 @@
+// What the loops of a convolution share: the task and its packed weights.
+#pragma once
+#include "flambeau/kernels/cpu/conv_image.h"
+#include "flambeau/kernels/cpu/gemm_pack.h"
+
+namespace flambeau::FL_ISA {
+
+template <class T>
+inline constexpr int64_t kTapDepth = 1600 / int64_t(sizeof(T));
+
+// What one convolution (or one phase of an input's gradient) maps from and to.
+template <class S>
+struct Task {
+  Plan plan;
+  int64_t batch, groups;
+  const S* x;
+  ImageStrides x_strides;
+  S* y;
+  ImageStrides y_strides;
+  const S* bias;  // may be null
+};
+
+// Weights as panels of rows; element (row, channel, tap) is w[row * row_step + channel *
+// channel_step + tap_at].
+template <class S>
+struct WeightView {
+  const S* w;
+  int64_t group_step, row_step, channel_step;
+  bool dense;  // (channel, tap) run without gaps
+};
+
+template <class T>
+struct Packed {
+  T* data;
+  int64_t height, panels;  // rows of a panel
+  int64_t panel_size, group_size;
+};
+
+// Rows and channels trade places: w is read in order, one channel (a run of rows by taps) after the
+// other.
+template <int Width, class S, class T>
+void pack_scattered(const ConvArgs& g, const Plan& plan, const WeightView<S>& view,
+                    const Packed<T>& packed) {
+  const int64_t grain = tile::most(1, 16384 / tile::most(1, plan.rows * plan.taps));
+  parallel_for(g.groups * plan.channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+      const int64_t group = item / plan.channels, c = item % plan.channels;
+      const S* w = view.w + group * view.group_step + c * view.channel_step;
+      T* to = packed.data + group * packed.group_size + c * plan.taps * Width;
+      for (int64_t row = 0; row < plan.rows; row += packed.height, to += packed.panel_size) {
+        const int64_t rows = tile::least(packed.height, plan.rows - row);
+        for (int64_t t = 0; t < plan.taps; t++) {
+          const S* from = w + row * view.row_step + plan.places[t];
+          for (int64_t r = 0; r < rows; r++) to[t * Width + r] = widen_one(from[r * view.row_step]);
+        }
+      }
+    }
+  });
+}
+
+template <int Width, class S, class T>
+void pack_dense(const ConvArgs& g, const Plan& plan, const WeightView<S>& view,
+                const Packed<T>& packed) {
+  const int64_t grain = tile::most(1, 16384 / tile::most(1, packed.panel_size));
+  parallel_for(g.groups * packed.panels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; item++) {
+      const int64_t group = item / packed.panels, row = item % packed.panels * packed.height;
+      const S* w = view.w + group * view.group_step + row * view.row_step;
+      const int64_t rows = tile::least(packed.height, plan.rows - row);
+      tile::pack_panel<Width>(w, view.row_step, 1, rows, plan.channels * plan.taps,
+                              packed.data + item * packed.panel_size);
+    }
+  });
+}
+
+// Width: room for rows in a panel; they are dealt out evenly unless the panel is `full`.
+template <int Width, class S, class T>
+Packed<T> pack_weights(const ConvArgs& g, const Plan& plan, const WeightView<S>& view, bool full) {
+  Packed<T> packed;
+  packed.height = full ? Width : tile::ceil_div(plan.rows, tile::ceil_div(plan.rows, Width));
+  packed.panels = tile::ceil_div(plan.rows, packed.height);
+  packed.panel_size = Width * plan.channels * plan.taps;
+  packed.group_size = packed.panels * packed.panel_size;
+  packed.data = static_cast<T*>(
+      scratch(Scratch::ConvWeight, sizeof(T) * size_t(g.groups * packed.group_size)));
+  if (view.dense) {
+    pack_dense<Width>(g, plan, view, packed);
+  } else {
+    pack_scattered<Width>(g, plan, view, packed);
+  }
+  return packed;
+}
+
+// Images with channels innermost: conv_pixels.cpp. False if the task does not suit that loop.
+bool run_by_pixels(const ConvArgs& g, const Task<float>& task, const WeightView<float>& view);
+bool run_by_pixels(const ConvArgs& g, const Task<double>& task, const WeightView<double>& view);
+
+}  // namespace flambeau::FL_ISA
