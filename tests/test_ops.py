@@ -159,6 +159,7 @@ def test_grad(op, sample, dtype, device):
     inputs = inputs_of(args, kwargs)
     if not inputs:
         return
+
     def f():
         return weighted(function_of(op.name)(*args, **kwargs))
 

@@ -109,4 +109,20 @@ void interleave_parts(Tensor& result, const Tensor& real, const Tensor& imag) {
   }
 }
 
+Tensor polar_impl(const Tensor& abs, const Tensor& angle) {
+  check_parts("polar", abs, angle);
+  return complex(abs * cos(angle), abs * sin(angle));
+}
+
+// ---- powers ----
+
+Tensor vander_impl(const Tensor& x, std::optional<int64_t> N, bool increasing) {
+  FL_CHECK(x.ndim() == 1, RuntimeError, "vander: x must have one dim, got shape {}", x.sizes());
+  int64_t columns = N.value_or(x.size(0));
+  FL_CHECK(columns >= 0, RuntimeError, "vander: N must not be negative, got {}", columns);
+  Tensor exponents = arange(Scalar(columns), DType::Int64, std::nullopt, x.device());
+  if (!increasing) exponents = rsub(exponents, Scalar(columns - 1));
+  return pow(unsqueeze(x, 1), exponents);
+}
+
 }  // namespace flambeau::ops

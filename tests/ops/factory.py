@@ -184,6 +184,14 @@ OPS = [
     factory(
         "triu_indices", [S(3, 3), S(3, 4, 1), S(4, 2, -1), S(0, 3)], triangle(lambda d, k: d >= k)
     ),
+    Op(
+        "vander",
+        [S((3,)), S((3,), 5), S((2,), 3, True), S((3,), 0)],
+        lambda x, n=None, increasing=False: np.vander(x, n, increasing),
+        FLOATS + INTS,
+        errors=[error((2, 2), type=RuntimeError, match=r"one dim, got shape \(2, 2\)")],
+        inplace=False,
+    ),
     factory("zeros", [S([2, 3]), S([]), S([0, 2])], np.zeros, NEGATIVE),
     like("zeros_like", np.zeros_like),
 ]

@@ -39,7 +39,9 @@ def dropout(name, **kw):
 
 
 def rrelu(name, **kw):
-    slope = lambda x, low, high, training=False: np.where(x > 0, x, x * (low + high) / 2)
+    def slope(x, low, high, training=False):
+        return np.where(x > 0, x, x * (low + high) / 2)
+
     return Op(
         name,
         [S((3, 4), 0.25, 0.25, True), S((3, 4), 0.25, 0.5), S(())],

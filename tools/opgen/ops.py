@@ -312,7 +312,10 @@ def out_options(sig: Signature) -> dict[str, str]:
         return {}
     default = sig.arg("dtype").cpp_default
     open_dtype = "!dtype" if default == "{}" else f"dtype.value_or({default}) == {default}"
-    return {"dtype": f"{open_dtype} ? out.dtype() : dtype", "device": "device ? device : out.device()"}
+    return {
+        "dtype": f"{open_dtype} ? out.dtype() : dtype",
+        "device": "device ? device : out.device()",
+    }
 
 
 def out_names(sig: Signature) -> list[str]:
