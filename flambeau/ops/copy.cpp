@@ -93,8 +93,7 @@ Tensor& fill_into(Tensor& self, const Scalar& value) {
     default:
       *one.data<int64_t>() = value.to_int();
   }
-  FL_CHECK(is_complex(self.dtype()) || !value.is_complex() || value.to_complex().imag() == 0,
-           RuntimeError, "fill_: {} does not fit in {}", value, self.dtype());
+  check_fits("fill_", value, self.dtype());
   if (self->data) copy_elements(self, one);
   return self;
 }

@@ -52,20 +52,6 @@ void fill_elements(std::string_view op, const Tensor& self, const F& fill) {
   copy_elements(ordered, buffer);
 }
 
-double largest(DType dtype) {
-  switch (dtype) {
-    case DType::Float16:
-      return 65504;
-    case DType::BFloat16:
-      return 0x1.fep127;
-    case DType::Float32:
-    case DType::Complex64:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
-
 void check_inexact(std::string_view op, DType dtype, bool complex) {
   FL_CHECK(is_float(dtype) || (complex && is_complex(dtype)), NotImplementedError,
            "{}: not defined for dtype {}", op, dtype);
@@ -77,7 +63,7 @@ void check_inexact(std::string_view op, DType dtype, bool complex) {
 
 Tensor& uniform_into(Tensor& self, double from, double to, Generator* generator) {
   check_inexact("uniform_", self.dtype(), true);
-  double limit = largest(self.dtype());
+  double limit = largest_number(self.dtype());
   FL_CHECK(std::fabs(from) <= limit && std::fabs(to) <= limit, RuntimeError,
            "uniform_: the bounds must be numbers of {}, got {} and {}", self.dtype(), from, to);
   FL_CHECK(from <= to && to - from <= limit, RuntimeError,
@@ -105,7 +91,7 @@ namespace {
 void check_in_dtype(DType dtype, int64_t from, int64_t last) {
   int64_t low = 0, high = 1;
   if (is_float(dtype)) {
-    double limit = std::min(largest(dtype), 0x1p63);
+    double limit = std::min(largest_number(dtype), 0x1p63);
     FL_CHECK(double(from) >= -limit && double(last) <= limit, RuntimeError,
              "random_: [{}, {}] leaves the range of {}", from, last, dtype);
     return;

@@ -1,6 +1,8 @@
 // Making results, writing into existing tensors, views.
 #include "flambeau/ops/runtime.h"
 
+#include <cmath>
+
 namespace flambeau {
 
 DType promoted_dtype(Inputs inputs) {
@@ -9,6 +11,25 @@ DType promoted_dtype(Inputs inputs) {
     if (t->defined()) type.add(*t);
   }
   return type.get();
+}
+
+double largest_number(DType dtype) {
+  constexpr DType kFloats[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
+  constexpr double kLargest[] = {65504, 0x1.fep127, 0x1.fffffep127, 0x1.fffffffffffffp1023};
+  for (int i = 0; i < 4; i++)
+    if (kFloats[i] == real_of(dtype)) return kLargest[i];
+  int bits = int(8 * itemsize(dtype)) - (info(dtype).category == 'i');
+  return dtype == DType::Bool ? 1 : std::ldexp(1.0, bits) - (bits < 53);
+}
+
+void check_fits(std::string_view op, const Scalar& value, DType dtype) {
+  FL_CHECK(is_complex(dtype) || !value.is_complex() || value.to_complex().imag() == 0, RuntimeError,
+           "{}: {} does not fit in {}", op, value, dtype);
+  if (dtype == DType::Bool) return;
+  double x = value.to_double(), limit = largest_number(dtype);
+  bool fits = is_inexact(dtype) ? !(std::fabs(x) > limit) || std::isinf(x)
+                                : x <= limit && x >= -limit - (info(dtype).category == 'i');
+  FL_CHECK(fits, RuntimeError, "{}: {} does not fit in {}", op, value, dtype);
 }
 
 Tensor dense(const Tensor& t) {

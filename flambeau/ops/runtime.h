@@ -14,6 +14,12 @@ DType promoted_dtype(Inputs inputs);
 // Sums of integers and bools are int64.
 inline DType accumulate_dtype(DType t) { return is_inexact(t) ? t : DType::Int64; }
 
+// The largest finite number of a dtype, as a double.
+double largest_number(DType dtype);
+// A number written into a tensor must lie in the dtype's range; unsigned ones take -n for 2^bits -
+// n.
+void check_fits(std::string_view op, const Scalar& value, DType dtype);
+
 // ---- results ----
 inline bool has_memory(const Tensor& t) {
   return t.device().type != DeviceType::Meta && t.defined();

@@ -19,6 +19,7 @@ from flambeau._settings import *
 from flambeau._tensor_str import set_printoptions
 from flambeau._type_info import finfo, iinfo
 from flambeau.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from flambeau.functional import *
 from flambeau.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from flambeau.storage import TypedStorage, UntypedStorage
 from flambeau.version import __version__
@@ -110,12 +111,4 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         if error.name != full:
             raise
-    for home in ("functional",):
-        try:
-            module = importlib.import_module(f"flambeau.{home}")
-        except ModuleNotFoundError:
-            continue
-        if name in getattr(module, "__all__", ()):
-            globals()[name] = getattr(module, name)
-            return globals()[name]
     raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
