@@ -50,6 +50,9 @@ def test_assignment_before_init_raises():
         Early(nn.Parameter(fl.zeros(1)))
     with pytest.raises(AttributeError, match="before Module.__init__"):
         Early(nn.ReLU())
+    for register in ("register_buffer", "register_parameter"):
+        with pytest.raises(AttributeError, match="before Module.__init__"):
+            getattr(nn.Module.__new__(nn.Module), register)("name", None)
 
 
 def test_assignment_of_another_kind():

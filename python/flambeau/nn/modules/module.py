@@ -62,7 +62,7 @@ def _addindent(text, spaces) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 
 
-def _check_name(name, kind, module) -> None:
+def _check_name(name, kind) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{kind}: name must be a string, got {type(name).__name__}")
     if "." in name:
@@ -105,9 +105,9 @@ class Module(StateMethods, HookMethods, _ModuleBase):
 
     def register_buffer(self, name, tensor, persistent=True) -> None:
         """Adds a tensor that is no parameter; `persistent=False` keeps it out of state dicts."""
-        if not hasattr(self, "_buffers"):
+        if not hasattr(self, "training"):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        _check_name(name, "register_buffer", self)
+        _check_name(name, "register_buffer")
         if name not in self._buffers and hasattr(self, name):
             raise KeyError(f"register_buffer: attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, flambeau.Tensor):
@@ -125,9 +125,9 @@ class Module(StateMethods, HookMethods, _ModuleBase):
 
     def register_parameter(self, name, param) -> None:
         """Adds a parameter, or None to reserve its name."""
-        if not hasattr(self, "_parameters"):
+        if not hasattr(self, "training"):
             raise AttributeError("cannot assign parameter before Module.__init__() call")
-        _check_name(name, "register_parameter", self)
+        _check_name(name, "register_parameter")
         if name not in self._parameters and hasattr(self, name):
             raise KeyError(f"register_parameter: attribute '{name}' already exists")
         if param is not None:
@@ -154,7 +154,7 @@ class Module(StateMethods, HookMethods, _ModuleBase):
             raise TypeError(f"add_module: name must be a string, got {type(name).__name__}")
         if hasattr(self, name) and name not in self._modules:
             raise KeyError(f"add_module: attribute '{name}' already exists")
-        _check_name(name, "add_module", self)
+        _check_name(name, "add_module")
         for hook in _global_module_registration_hooks.values():
             new = hook(self, name, module)
             module = module if new is None else new
