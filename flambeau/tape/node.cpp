@@ -148,6 +148,9 @@ void own(const Tensor& result, Node* node, uint16_t nr) {
 
 }  // namespace
 
+void number_node(Node* node) { number(node); }
+void give_history(const Tensor& result, Node* node, uint16_t nr) { own(result, node, nr); }
+
 void attach(const Tensor& result, Node* node) {
   number(node);
   if (FL_UNLIKELY(!is_inexact(result.dtype()))) return node->decref();

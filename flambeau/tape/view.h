@@ -13,4 +13,9 @@ inline bool is_stale(const TensorImpl* t) {
   return t->base && t->history != t->base->history && !(t->flags & kNoGradView);
 }
 
+// The parts of attach(), for nodes that decide for every output: a sequence number once the edges
+// are connected, then the history of each output (a reference each).
+FL_API void number_node(Node* node);
+FL_API void give_history(const Tensor& result, Node* node, uint16_t nr);
+
 }  // namespace flambeau

@@ -42,7 +42,17 @@ bool read_frame(PyObject*& code, int32_t& offset) {
   return true;
 }
 
+// A graph of a backward names the forward lines: its nodes take them from the node that is running.
+bool inherit(Location& where) {
+  auto* node = static_cast<Node*>(tls.engine);
+  if (FL_LIKELY(!node) || !node->where.code) return false;
+  where = node->where;
+  Py_INCREF(static_cast<PyObject*>(where.code));
+  return true;
+}
+
 void locate_fast(Location& where) {
+  if (inherit(where)) return;
   PyObject* code;
   if (!read_frame(code, where.offset)) return;
   Py_INCREF(code);
@@ -51,6 +61,7 @@ void locate_fast(Location& where) {
 
 // Any version: asks for the frame object, which costs tens of nanoseconds.
 void locate_slow(Location& where) {
+  if (inherit(where)) return;
   if (!PyGILState_GetThisThreadState()) return;
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame) return;

@@ -21,5 +21,10 @@ void init_construct(PyObject* module);
 void init_modes(PyObject* module);
 void init_grad_switch(PyObject* module);
 void init_location(PyObject* module);
+void init_autograd(PyObject* module);
+void init_saved_hooks(PyObject* module);
+void init_function(PyObject* module);
+void init_module_base(PyObject* module);
+void init_optim(PyObject* module);
 
 }  // namespace flambeau::python

@@ -17,7 +17,9 @@ void append_constructors(Methods& table, Slots& slots);  // tensor_new.cpp
 void append_numpy(Methods& table, Slots& slots);         // numpy.cpp
 void append_storage_methods(Methods& table);             // storage.cpp
 void append_cast_methods(Methods& table);                // casts.cpp
-void append_tape_methods(Methods& table);                // tape.cpp
+void append_tape_methods(Methods& table);                // autograd_run.cpp
+void append_hook_methods(Methods& table);                // autograd_hooks.cpp
+void append_hook_attributes(Getters& table);             // autograd_hooks.cpp
 void append_data_methods(Methods& table);                // construct.cpp
 
 }  // namespace flambeau::python

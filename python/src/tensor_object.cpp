@@ -1,6 +1,7 @@
 // Life of the Python object of a tensor: identity, attributes, garbage collection, resurrection.
 #include "python/src/tensor_object.h"
 
+#include "python/src/tape.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -118,7 +119,7 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   TensorImpl* impl = object->tensor.impl();
   if (impl && impl->refs.load() > (impl->py_owned ? 0 : 1)) return 0;
   Py_VISIT(object->dict);
-  return 0;
+  return impl && !impl->py_owned ? visit_tape(impl, visit, arg) : 0;
 }
 
 int tensor_clear(PyObject* self) {

@@ -45,6 +45,7 @@ void collect() {
   append_op_methods(methods, taken);
   methods.push_back({});
   append_attributes(getters);
+  append_hook_attributes(getters);
   getters.push_back({});
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, getters.data()});
