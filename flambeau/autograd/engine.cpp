@@ -50,6 +50,13 @@ Tensor first_gradient(const Tensor& root, const Tensor& given) {
   }
 }
 
+bool has_hooks(const TensorImpl* leaf) {
+  const TensorMeta* meta = leaf->meta;
+  if (FL_LIKELY(!meta)) return false;
+  return !meta->hooks.empty() || !meta->after_accumulate.empty() ||
+         (meta->accumulator && meta->accumulator->hooks);
+}
+
 class Pass {
  public:
   explicit Pass(const BackwardCall& call) : call_(call), captured_(call.inputs.size()) {}
@@ -61,6 +68,8 @@ class Pass {
   void find_needed();
   bool leads_to_input(const Edge& e) const;
   void send(const Edge& e, Tensor g);
+  void hold(TensorImpl* leaf, Tensor g);
+  void arrive(TensorImpl* leaf, Tensor g);
   Tensor& slot(Node* node, int nr);
   void visit(Node* node);
   void run_node(Node* node, std::vector<Tensor>& grads);
@@ -69,6 +78,7 @@ class Pass {
   const BackwardCall& call_;
   std::vector<Tensor> captured_;
   std::vector<Node*> heap_;
+  std::vector<std::pair<Tensor, Tensor>> held_;  // leaves with hooks, and what arrived so far
   std::unordered_map<Node*, std::vector<Tensor>>
       foreign_;  // slots of nodes that another pass is using
   std::unordered_map<Node*, uint8_t> foreign_queued_;
@@ -149,8 +159,8 @@ void Pass::capture(const Edge& at, const Tensor& g) {
 void Pass::send(const Edge& e, Tensor g) {
   if (!g.defined() || !leads_to_input(e)) return;
   if (e.leaf) {
-    g = hooked_leaf_grad(e.leaf, std::move(g));
-    return only_inputs() ? capture(e, g) : accumulate_grad(e.leaf, std::move(g));
+    if (FL_UNLIKELY(has_hooks(e.leaf))) return hold(e.leaf, std::move(g));
+    return arrive(e.leaf, std::move(g));
   }
   Tensor& at = slot(e.node, e.nr);
   at = at.defined() ? add_grads(std::move(at), std::move(g)) : std::move(g);
@@ -160,6 +170,26 @@ void Pass::send(const Edge& e, Tensor g) {
   e.node->incref();
   heap_.push_back(e.node);
   std::push_heap(heap_.begin(), heap_.end(), runs_later);
+}
+
+// Hooks of a leaf see the sum of what arrives, so it is held back until the pass is over.
+void Pass::hold(TensorImpl* leaf, Tensor g) {
+  g = fit_grad(std::move(g), g.sizes(), leaf->dtype);
+  for (size_t i = 0; i < held_.size(); i++) {
+    if (held_[i].first.impl() != leaf) continue;
+    g = add_grads(std::move(held_[i].second), std::move(g));
+    held_.erase(held_.begin() + int64_t(i));  // the order is that of the last arrivals
+    break;
+  }
+  held_.push_back({Tensor::borrow(leaf), std::move(g)});
+}
+
+void Pass::arrive(TensorImpl* leaf, Tensor g) {
+  g = hooked_leaf_grad(leaf, std::move(g));
+  if (only_inputs())
+    capture({nullptr, leaf, 0}, g);
+  else
+    accumulate_grad(leaf, std::move(g));
 }
 
 void Pass::run_node(Node* node, std::vector<Tensor>& grads) {
@@ -249,6 +279,7 @@ std::vector<Tensor> Pass::run() {
     } drop{node};
     visit(node);
   }
+  for (auto& [leaf, g] : held_) arrive(leaf.impl(), std::move(g));
   return std::move(captured_);
 }
 

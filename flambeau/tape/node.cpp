@@ -207,7 +207,10 @@ void check_inplace(std::string_view op, const Tensor& self) {
 
 void rebase(const Tensor& self, Node* node) {
   attach(self, node);
-  if (self->base && !(self->flags & kNoGradView)) rebase_view(self);
+  if (!self->base)
+    self->history++;  // its views, if there are any, notice
+  else if (!(self->flags & kNoGradView))
+    rebase_view(self);
 }
 
 }  // namespace flambeau

@@ -190,8 +190,9 @@ PyObject* register_prehook(PyObject* self, PyObject* hook) {
 
 PyObject* name(PyObject* self, PyObject*) {
   return guarded([&] {
-    const NodeType* type = expect_node(self)->type;
-    return to_str(type == &kAccumulateGrad ? "torch::autograd::AccumulateGrad" : type->name);
+    Node* node = expect_node(self);
+    bool internal = node->type == &kAccumulateGrad || node->type->name == std::string("CopySlices");
+    return to_str((internal ? "torch::autograd::" : "") + std::string(node->type->name));
   });
 }
 
@@ -247,6 +248,22 @@ PyObject* variable(PyObject* self, void*) {
   });
 }
 
+// grad_fn(*grads): what the node sends for these gradients.
+PyObject* call(PyObject* self, PyObject* args, PyObject*) {
+  return guarded([&] {
+    Node* node = expect_node(self);
+    Py_ssize_t given = PyTuple_Size(args);
+    FL_CHECK(given == node->output_count, TypeError, "{}: takes {} gradients, got {}",
+             node->type->name, int64_t(node->output_count), int64_t(given));
+    std::vector<Tensor> grads, sent(node->edge_count);
+    for (Py_ssize_t i = 0; i < given; i++)
+      grads.push_back(expect_grad(PyTuple_GetItem(args, i), node->type->name));
+    node->type->backward(node, grads.data(), sent.data());
+    if (sent.size() == 1) return wrap(sent[0]);
+    return grads_tuple(sent);
+  });
+}
+
 PyMethodDef methods[] = {
     {"name", name, METH_NOARGS, "The kind of node."},
     {"register_hook", register_hook, METH_O,
@@ -268,6 +285,7 @@ PyMemberDef members[] = {
 PyType_Slot slots[] = {{Py_tp_dealloc, slot(node_dealloc)},
                        {Py_tp_traverse, slot(node_traverse)},
                        {Py_tp_clear, slot(node_clear)},
+                       {Py_tp_call, slot(call)},
                        {Py_tp_methods, methods},
                        {Py_tp_getset, getset},
                        {Py_tp_members, members},
@@ -279,13 +297,12 @@ PyTypeObject* type_of(const NodeType& kind) {
   static std::unordered_map<const NodeType*, PyTypeObject*> types;
   PyTypeObject*& type = types[&kind];
   if (!type) {
-    PyType_Slot none[] = {{0, nullptr}};
-    // Of the module `builtins`, so that its text is <MulBackward0 object at ...>. Kept for ever:
-    // the type points at its name.
-    auto* name = new std::string("builtins.");
-    *name += kind.name;
-    PyType_Spec sub = {name->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT, none};
-    type = make_type(sub, node_type);
+    // Made like a class statement would, with the module `builtins`: its text is then
+    // <MulBackward0 object at ...>.
+    Ref made =
+        own(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){sss()}",
+                                  kind.name, node_type, "__module__", "builtins", "__slots__"));
+    type = reinterpret_cast<PyTypeObject*>(made.release());
   }
   return type;
 }
