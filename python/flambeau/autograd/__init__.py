@@ -42,7 +42,11 @@ def _grads_for(outputs, grads):
 
 
 def backward(
-    tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
+    tensors,
+    grad_tensors=None,
+    retain_graph=None,
+    create_graph=False,
+    grad_variables=None,
     inputs=None,
 ):
     """Adds the gradients of `tensors`, weighted by `grad_tensors`, to the leaves' `grad`.

@@ -141,10 +141,10 @@ def once_differentiable(fn):
             return outputs
         single = not isinstance(outputs, tuple)
         outputs = (outputs,) if single else outputs
-        marked = [
-            None if v is None else v.detach().requires_grad_(True) for v in outputs
-        ]
-        message = "trying to differentiate twice a function that was marked with @once_differentiable"
+        marked = [None if v is None else v.detach().requires_grad_(True) for v in outputs]
+        message = (
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
         blocked = _Undifferentiable.apply(message, *marked)
         return blocked[0] if single else blocked
 

@@ -151,5 +151,3 @@ class allow_mutation_on_saved_tensors:
 
     def __exit__(self, *args):
         self.hooks.__exit__(*args)
-
-

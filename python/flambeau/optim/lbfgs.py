@@ -202,7 +202,7 @@ class LBFGS(Optimizer):
                 d = grad.neg()
                 history.clear()
             else:
-                history.add(grad.sub(state["prev_flat_grad"]), d.mul(t))
+                history.add(grad.sub(history.grad), d.mul(t))
                 d = history.direction(grad)
             previous_loss = loss
             history.keep_grad(grad)
@@ -230,8 +230,9 @@ class LBFGS(Optimizer):
                 break
             if abs(loss - previous_loss) < group["tolerance_change"]:
                 break
-        state["d"], state["t"], state["prev_loss"] = d, t, previous_loss
+        state["d"], state["t"] = d, t
         history.store()
+        state["prev_loss"] = previous_loss
         return first_loss
 
     def _search(self, closure, d, t, loss, grad, gtd):
@@ -255,6 +256,7 @@ class _History:
         self.stps = state.get("old_stps")  # changes of the position
         self.ro = state.get("ro")
         self.scale = state.get("H_diag")
+        self.grad = state.get("prev_flat_grad")
 
     def clear(self):
         self.dirs, self.stps, self.ro, self.scale = [], [], [], 1
@@ -274,7 +276,7 @@ class _History:
     def direction(self, grad):
         """-H @ grad by the two-loop recursion."""
         n = len(self.dirs)
-        alphas = [None] * n
+        alphas = self.state.setdefault("al", [None] * self.size)
         q = grad.neg()
         for i in range(n - 1, -1, -1):
             alphas[i] = self.stps[i].dot(q) * self.ro[i]
@@ -286,12 +288,12 @@ class _History:
         return r
 
     def keep_grad(self, grad):
-        kept = self.state.get("prev_flat_grad")
-        if kept is None:
-            self.state["prev_flat_grad"] = grad.clone()
+        if self.grad is None:
+            self.grad = grad.clone()
         else:
-            kept.copy_(grad)
+            self.grad.copy_(grad)
 
     def store(self):
         self.state["old_dirs"], self.state["old_stps"] = self.dirs, self.stps
         self.state["ro"], self.state["H_diag"] = self.ro, self.scale
+        self.state["prev_flat_grad"] = self.grad

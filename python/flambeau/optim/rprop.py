@@ -59,8 +59,10 @@ class Rprop(_PerParameter):
         else:
             prev_now = prev
         agree = grad.mul(prev_now).sign()
-        factor = flambeau.where(agree > 0, grow, flambeau.where(agree < 0, shrink, 1.0))
-        size.mul_(factor.to(size.dtype)).clamp_(*group["step_sizes"])
+        factor = (
+            flambeau.ones_like(size).masked_fill_(agree > 0, grow).masked_fill_(agree < 0, shrink)
+        )
+        size.mul_(factor).clamp_(*group["step_sizes"])
         # Where the sign turned, this step is left out and the next one counts as a first one.
         grad = flambeau.where(agree < 0, flambeau.zeros_like(grad), grad)
         p.addcmul_(grad.sign(), size, value=-1)

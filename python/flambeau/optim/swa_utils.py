@@ -105,12 +105,12 @@ class AveragedModel(Module):
             if self.n_averaged == 0:
                 for ours, theirs in pairs:
                     ours.copy_(theirs)
-            elif self.multi_avg_fn is not None or self.avg_fn is None:
-                update = self.multi_avg_fn or get_swa_multi_avg_fn()
-                update([a for a, _ in pairs], [b for _, b in pairs], self.n_averaged)
+            elif self.multi_avg_fn is not None:
+                self.multi_avg_fn([a for a, _ in pairs], [b for _, b in pairs], self.n_averaged)
             else:
+                average = self.avg_fn or get_swa_avg_fn()
                 for ours, theirs in pairs:
-                    ours.copy_(self.avg_fn(ours.detach(), theirs, self.n_averaged))
+                    ours.copy_(average(ours.detach(), theirs, self.n_averaged))
             if not self.use_buffers:
                 for ours, theirs in zip(self.module.buffers(), model.buffers()):
                     ours.copy_(theirs.detach().to(ours.device))
