@@ -150,19 +150,39 @@ void accumulate(const ScanArgs& a) {
   });
 }
 
-// A NaN stays; a later NaN moves the index, as a later equal value does.
+// A NaN stays; a later NaN moves the index, as a later equal value does. Rare on most data: a
+// branch, no conditional move.
+template <class Order, class L>
+bool takes_over(L v, L best) {
+  return FL_UNLIKELY(!Order::beats(best, v));
+}
+
+template <class Order, class T>
+void extreme_run(const T* x, int64_t stride, T* out, int64_t* indices, int64_t n) {
+  auto best = lane_of<LaneOf<T>>(x[0]);
+  int64_t where = 0;
+  for (int64_t r = 0; r < n; ++r) {
+    auto v = lane_of<LaneOf<T>>(x[r * stride]);
+    if (takes_over<Order>(v, best)) best = v, where = r;
+    out[r] = element_of<T>(best);
+    indices[r] = where;
+  }
+}
+
 template <class Order, class T>
 void extreme(const ScanArgs& a) {
   using L = LaneOf<T>;
   T* out = static_cast<T*>(a.out);
   int64_t* indices = static_cast<int64_t*>(a.out2);
   each_part<T>(a, [&](const T* x, int64_t at, int64_t cols) {
+    if (a.inner == 1) return extreme_run<Order>(x, a.x_n, out + at, indices + at, a.n);
     L best[kTileCols];
     int64_t where[kTileCols];
+    for (int64_t c = 0; c < cols; ++c) best[c] = lane_of<L>(x[c * a.x_inner]), where[c] = 0;
     for (int64_t r = 0; r < a.n; ++r) {
       for (int64_t c = 0; c < cols; ++c) {
         L v = lane_of<L>(x[r * a.x_n + c * a.x_inner]);
-        if (r == 0 || v != v || v == best[c] || Order::beats(v, best[c])) best[c] = v, where[c] = r;
+        if (takes_over<Order>(v, best[c])) best[c] = v, where[c] = r;
         out[at + r * a.inner + c] = element_of<T>(best[c]);
         indices[at + r * a.inner + c] = where[c];
       }
@@ -237,9 +257,10 @@ void scan(const ScanArgs& a) {
 }
 
 int scan_result(ScanOp op, DType dtype) {
+  char kind = kDTypeInfo[int(dtype)].category;
   bool sums = op == ScanOp::CumSum || op == ScanOp::CumProd;
-  if (sums) return int(is_inexact(dtype) ? dtype : DType::Int64);
-  if (is_complex(dtype) || (op == ScanOp::LogCumSumExp && !is_float(dtype))) return -1;
+  if (sums) return int(kind == 'f' || kind == 'c' ? dtype : DType::Int64);
+  if (kind == 'c' || (op == ScanOp::LogCumSumExp && kind != 'f')) return -1;
   return int(dtype);
 }
 
