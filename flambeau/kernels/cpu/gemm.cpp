@@ -203,9 +203,7 @@ void multiply_half(const Product<S>& g) {
       Target<float> target{sums - (i * n + j), n, {}};
       multiply_block<A::Packed>(g, target, i, m, j, n);
       parallel_for(m, most(1, 65536 / n), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; r++) {
-          for (int64_t s = 0; s < n; s++) settle(g, i + r, j + s, sums[r * n + s]);
-        }
+        for (int64_t r = begin; r < end; r++) settle_row(g, i + r, j, n, sums + r * n);
       });
     }
   }
@@ -245,7 +243,7 @@ void run_product(const GemmArgs& x) {
     }
     return;
   }
-  if (g.m <= 8 && multiply_rows(g)) return;
+  if ((g.m == 1 || (g.m <= 8 && g.b_row == 1)) && multiply_rows(g)) return;
   if (g.n == 1 && multiply_rows(turned(g))) return;
   multiply(g);
 }

@@ -24,14 +24,17 @@ inline void transpose(Vector<T> (&rows)[kLanes<T>]) {
   if constexpr (Step > 1) transpose<T, Step / 2>(rows);
 }
 
-// out[p * width + i] = in[i * row + p * col] for i < count, 0 for the rest of the width. Either
-// operand packs by this: a with its rows, b with its columns as i.
+// out[p * width + i] = in[i * row + p * col] for i < count; the rest of the vectors in use is 0,
+// since what happens to lie there could be slow to multiply. Either operand packs by this: a with
+// its rows, b with its columns as i.
 template <class S, class T>
 inline void pack_gather(const S* in, int64_t row, int64_t col, int64_t count, int64_t k, int width,
                         T* out) {
   for (int64_t p = 0; p < k; p++, in += col, out += width) {
+    for (int64_t i = 0; i < count; i += kLanes<T>) {
+      if (i + kLanes < T >> count) store(out + i, Vector<T>{}, EdgeMask<T>(width - i));
+    }
     for (int64_t i = 0; i < count; i++) out[i] = widen_one(in[i * row]);
-    for (int64_t i = count; i < width; i++) out[i] = 0;
   }
 }
 
@@ -60,34 +63,57 @@ inline void pack_runs(const S* in, int64_t col, int64_t count, int64_t k, int wi
   }
 }
 
-// Turns a block of Rows lines (the last one stands in for those beyond `count`) by kLanes steps of
-// k.
-template <int Rows, class S, class T>
-inline void turn_block(const S* from, int64_t row, int64_t count, T* to, int width) {
-  const EdgeMask<T> write(Rows);
-  Vector<T> block[kLanes<T>] = {};
+// Turns a block of Rows lines (the last one stands in for those beyond `count`) by `steps` of k.
+template <int Rows, bool kWhole, class S, class T>
+inline void turn_block(const S* from, int64_t row, int64_t count, int64_t steps, T* to, int width) {
+  constexpr int kLane = kLanes<T>;
+  const EdgeMask<T> write(Rows), read(steps);
+  Vector<T> block[kLane] = {};
 #pragma GCC unroll 16
-  for (int r = 0; r < Rows; r++) block[r] = load(from + least(r, count - 1) * row);
+  for (int r = 0; r < Rows; r++) {
+    const S* line = from + least(r, count - 1) * row;
+    block[r] = kWhole ? load(line) : load(line, read, steps);
+  }
   transpose<T>(block);
+  if constexpr (kWhole) {
 #pragma GCC unroll 16
-  for (int c = 0; c < kLanes<T>; c++) store(to + c * width, block[c], write);
+    for (int c = 0; c < kLane; c++) store(to + c * width, block[c], write);
+  } else {
+    // Through memory: branches between the stores would multiply the code.
+    Vector<T> edge[kLane];
+#pragma GCC unroll 16
+    for (int c = 0; c < kLane; c++) edge[c] = block[c];
+#pragma GCC unroll 1
+    for (int c = 0; c < steps; c++) store(to + c * width, edge[c], write);
+  }
+}
+
+template <int Width, bool kWhole, class S, class T>
+inline void turn_blocks(const S* in, int64_t row, int64_t count, int64_t steps, T* out) {
+  constexpr int kLane = kLanes<T>, kLast = Width % kLane;
+  int i = 0;
+  for (; i + kLane <= Width && i < count; i += kLane) {
+    turn_block<kLane, kWhole>(in + i * row, row, count - i, steps, out + i, Width);
+  }
+  if constexpr (kLast > 0) {
+    if (i < count) turn_block<kLast, kWhole>(in + i * row, row, count - i, steps, out + i, Width);
+  }
 }
 
 // The case col == 1: blocks turn in registers.
 template <int Width, class S, class T>
 void pack_turned(const S* in, int64_t row, int64_t count, int64_t k, T* out) {
-  constexpr int kLane = kLanes<T>, kLast = Width % kLane;
   int64_t p = 0;
-  for (; p + kLane <= k; p += kLane) {
-    int i = 0;
-    for (; i + kLane <= Width && i < count; i += kLane) {
-      turn_block<kLane>(in + i * row + p, row, count - i, out + p * Width + i, Width);
-    }
-    if (kLast && i < count) {
-      turn_block<kLast>(in + i * row + p, row, count - i, out + p * Width + i, Width);
-    }
+  for (; p + kLanes<T> <= k; p += kLanes<T>) {
+    turn_blocks<Width, true>(in + p, row, count, kLanes<T>, out + p * Width);
   }
-  pack_gather(in + p, row, 1, count, k - p, Width, out + p * Width);
+  if (p == k) return;
+  // A block takes about as long as 64 elements one by one.
+  if ((k - p) * count <= 64 || sizeof(S) != sizeof(T)) {
+    pack_gather(in + p, row, 1, count, k - p, Width, out + p * Width);
+  } else {
+    turn_blocks<Width, false>(in + p, row, count, k - p, out + p * Width);
+  }
 }
 
 template <int Width, class S, class T>

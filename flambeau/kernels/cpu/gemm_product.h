@@ -41,7 +41,27 @@ inline void settle(const Product<S>& g, int64_t i, int64_t j, T sum) {
   *c = narrow_one<S>(v);
 }
 
-// Cells of c (rows x columns) that a chunk of about 256k multiply-adds spans: enough to pay for a
+// The same for a run of `count` sums along a row of c whose columns are adjacent.
+template <class T, class S>
+inline void settle_row(const Product<S>& g, int64_t i, int64_t j, int64_t count, const T* sums) {
+  S* c = g.c + i * g.c_row + j;
+  const S* bias = g.bias ? g.bias + i * g.bias_row + j : nullptr;
+  for (int64_t s = 0; s < count; s += tile::kLanes<T>) {
+    const int64_t lanes = tile::least(tile::kLanes<T>, count - s);
+    const tile::EdgeMask<T> mask(lanes);
+    tile::Vector<T> v = T(g.alpha) * tile::load(sums + s, mask);
+    if (bias) v += tile::load(bias + s, mask, lanes);
+    if (g.beta != 0) v += T(g.beta) * tile::load(c + s, mask, lanes);
+    if (g.relu) v = v < T(0) ? tile::Vector<T>{} : v;
+    if (lanes == tile::kLanes<T>) {
+      tile::store(c + s, v);
+    } else {
+      store_narrow(c + s, Vec<T>(v), lanes);
+    }
+  }
+}
+
+// Items that a chunk of about 256k multiply-adds spans: enough to pay for a
 // hand-over.
 inline int64_t grain_of(int64_t work_per_item) {
   constexpr int64_t kChunk = 1 << 18;

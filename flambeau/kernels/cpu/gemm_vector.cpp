@@ -114,6 +114,7 @@ void add_strip(const Product<S>& g, const T* a, int64_t j0) {
     add_steps<S, T, kTogether>(a + p, b + p * g.b_row, g.b_row, sums, width);
   }
   for (; p < g.k; p++) add_steps<S, T, 1>(a + p, b + p * g.b_row, g.b_row, sums, width);
+  if (g.c_col == 1 && (g.bias_col == 1 || !g.bias)) return settle_row(g, 0, j0, width, sums);
   for (int64_t j = 0; j < width; j++) settle(g, 0, j0 + j, sums[j]);
 }
 
@@ -126,8 +127,8 @@ void add_strips(const Product<S>& g, const T* a) {
 
 template <class S, class T>
 bool rows_times(const Product<S>& g) {
-  // Folding the lanes of a dot product must be little beside the product itself.
-  const bool dot = g.b_row == 1 && (g.m == 1 || g.k >= 32 * g.m);
+  // Folding the lanes of a dot product must be little beside the product itself, or beside packing.
+  const bool dot = g.b_row == 1 && (g.m == 1 || g.m * g.n <= 16 || g.k >= 32 * g.m);
   // A small b is better read through register tiles.
   const bool add =
       g.m == 1 && g.b_col == 1 && (g.n * g.k > 65536 || g.c_col != 1 || sizeof(S) == 2);
