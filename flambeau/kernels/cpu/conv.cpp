@@ -169,6 +169,7 @@ void backward_input(const ConvArgs& g) {
 // The same for planes: one product per image. Bias goes by rows, so it is what the product is added
 // to.
 bool is_plane_product(const ConvArgs& g) {
+  if (g.dtype != DType::Float32 && g.dtype != DType::Float64) return false;
   return is_pointwise(g) && !g.channels_last && g.c_in / g.groups >= 32 && g.c_out / g.groups >= 32;
 }
 
@@ -208,7 +209,7 @@ void conv_forward(const ConvArgs& g) {
     return gemm({g.dtype, g.batch * volume(g.in), g.c_out, g.c_in, g.x, g.c_in, 1, g.w, 1, g.c_in,
                  g.y, g.c_out, 1, 0, g.bias});
   }
-  if (is_plane_product(g) && (g.dtype == DType::Float32 || g.dtype == DType::Float64)) {
+  if (is_plane_product(g)) {
     if (g.bias && g.dtype == DType::Float32) fill_with_bias<float>(g);
     if (g.bias && g.dtype == DType::Float64) fill_with_bias<double>(g);
     return multiply_planes(g, g.x, g.y, false, g.bias ? 1 : 0);
@@ -233,7 +234,7 @@ void conv_backward_input(const ConvArgs& g) {
     return gemm({g.dtype, g.batch * volume(g.in), g.c_in, g.c_out, g.gy, g.c_out, 1, g.w, g.c_in, 1,
                  g.gx, g.c_in});
   }
-  if (is_plane_product(g) && is_float(g.dtype)) return multiply_planes(g, g.gy, g.gx, true, 0);
+  if (is_plane_product(g)) return multiply_planes(g, g.gy, g.gx, true, 0);
   switch (g.dtype) {
     case DType::Float32:
       return backward_input<float>(g);
