@@ -161,12 +161,19 @@ std::vector<Tensor> gradients(PyObject* params) {
   return grads;
 }
 
+bool has_kernel(const Tensor& t) {
+  bool host = t.device().type == DeviceType::CPU || t.device().type == DeviceType::Fake;
+  return host && t->layout == Layout::Strided && is_inexact(t.dtype());
+}
+
 // _clip_grad_norm(params, max_norm, error_if_nonfinite): the 2-norm before clipping, a tensor like
-// the first gradient.
+// the first gradient. None: there is no kernel for some gradient.
 PyObject* clip_grad_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
     FL_CHECK(nargs == 3, TypeError, "_clip_grad_norm: takes 3 arguments, got {}", int64_t(nargs));
     std::vector<Tensor> grads = gradients(args[0]);
+    for (const Tensor& g : grads)
+      if (!has_kernel(g)) return Py_NewRef(Py_None);
     double limit = number(args[1]);
     double norm = grads.empty() ? 0 : total_norm(grads);
     FL_CHECK(!truth(args[2]) || std::isfinite(norm), RuntimeError,
@@ -186,7 +193,16 @@ PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
 
-PyMethodDef functions[] = {{"_sgd_step", fast(sgd), METH_FASTCALL, nullptr},
+// _bump_version(tensor): somebody changed it in place without an op.
+PyObject* bump_version(PyObject*, PyObject* o) {
+  return guarded([&] {
+    expect_tensor(o, "increment_version: the argument")->bump_version();
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef functions[] = {{"_bump_version", bump_version, METH_O, nullptr},
+                           {"_sgd_step", fast(sgd), METH_FASTCALL, nullptr},
                            {"_adam_step", fast(adam), METH_FASTCALL, nullptr},
                            {"_zero_grad", fast(zero_grad), METH_FASTCALL, nullptr},
                            {"_clip_grad_norm", fast(clip_grad_norm), METH_FASTCALL, nullptr},

@@ -3,8 +3,9 @@
 import gc
 import weakref
 
-import flambeau as torch
 import pytest
+
+import flambeau as torch
 from flambeau.autograd import graph
 
 

@@ -3,10 +3,11 @@
 import gc
 import weakref
 
-import flambeau as torch
 import pytest
-from flambeau.autograd import Function
 from flambeau.autograd.function import once_differentiable
+
+import flambeau as torch
+from flambeau.autograd import Function
 
 
 class Square(Function):

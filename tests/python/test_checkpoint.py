@@ -2,9 +2,10 @@
 
 import warnings
 
-import flambeau as torch
 import pytest
 from flambeau.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+
+import flambeau as torch
 
 
 def grads(run, *leaves):

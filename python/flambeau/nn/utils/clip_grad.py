@@ -54,10 +54,12 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None) -> Non
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales all gradients so that their norm together is at most `max_norm`; returns the norm."""
+    parameters = _as_list(parameters)
+    if norm_type == 2:
+        total = _C._clip_grad_norm(parameters, float(max_norm), error_if_nonfinite)
+        if total is not None:
+            return total
     grads = _grads(parameters)
-    fused = getattr(_C, "_clip_grad_norm", None)
-    if fused is not None and grads:
-        return fused(grads, float(max_norm), float(norm_type), error_if_nonfinite)
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     _scale(grads, max_norm, total)
     return total
