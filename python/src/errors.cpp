@@ -25,7 +25,12 @@ void restore(const PythonError& error) {
   Py_DECREF(value);
 }
 
-void set(PyObject* type, const std::exception& error) { PyErr_SetString(type, error.what()); }
+std::string last_text;  // of the latest error that was born in C++; under the GIL
+
+void set(PyObject* type, const std::exception& error) {
+  last_text = error.what();
+  PyErr_SetString(type, error.what());
+}
 
 }  // namespace
 
@@ -70,6 +75,8 @@ void throw_python_error() {
   Py_XDECREF(trace);
   throw PythonError(std::move(message), value);
 }
+
+bool is_library_error(std::string_view text) { return text == last_text; }
 
 std::string type_name(PyObject* o) {
   Ref name(PyType_GetName(Py_TYPE(o)));

@@ -59,6 +59,67 @@ PyObject* call_forward(PyObject* self, PyObject* args, PyObject* kwargs) {
   return bound ? PyObject_Call(bound.get(), args, kwargs) : nullptr;
 }
 
+// ---- errors of the library say in which module they arose ----
+
+std::string first_argument(PyObject* error) {
+  Ref args = own(PyObject_GetAttrString(error, "args"));
+  if (PyTuple_Size(args.get()) != 1) return {};
+  PyObject* text = PyTuple_GetItem(args.get(), 0);
+  return PyUnicode_Check(text) ? std::string(text_of(text)) : std::string();
+}
+
+// "Linear(in_features=5, ...)"; of a module whose text has several lines the class alone.
+std::string one_line(PyObject* module) {
+  std::string text = repr_text(module);
+  return text.find('\n') == std::string::npos ? text : type_name(module) + "(...)";
+}
+
+// The name of `child` among the submodules, "" if it is none.
+std::string name_of(ModuleObject* m, PyObject* child) {
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (m->slots[kModules] && PyDict_Next(m->slots[kModules], &at, &key, &value))
+    if (value == child) return std::string(text_of(key));
+  return {};
+}
+
+// The error carries (text, path so far, innermost module, last module) while it leaves the calls.
+void add_path(PyObject* self, PyObject* error) {
+  Ref known(PyObject_GetAttrString(error, "_module"));
+  if (!known) PyErr_Clear();
+  std::string text, path;
+  PyObject* innermost = self;
+  if (known) {
+    std::string name = name_of(as_module(self), PyTuple_GetItem(known.get(), 3));
+    if (name.empty()) return;
+    text = text_of(PyTuple_GetItem(known.get(), 0));
+    path = text_of(PyTuple_GetItem(known.get(), 1));
+    path = path.empty() ? name : name + '.' + path;
+    innermost = PyTuple_GetItem(known.get(), 2);
+  } else {
+    text = first_argument(error);
+    if (text.empty() || !is_library_error(text)) return;
+  }
+  std::string message = text + "\n  in module " + (path.empty() ? "" : path + ": ");
+  Ref args = own(Py_BuildValue("(s)", (message + one_line(innermost)).c_str()));
+  Ref state = own(Py_BuildValue("(ssOO)", text.c_str(), path.c_str(), innermost, self));
+  checked(PyObject_SetAttrString(error, "args", args.get()));
+  checked(PyObject_SetAttrString(error, "_module", state.get()));
+}
+
+[[gnu::cold]] PyObject* failed(PyObject* self) {
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  try {
+    add_path(self, error);
+  } catch (...) {
+    PyErr_Clear();  // the error itself matters more
+  }
+  PyErr_Restore(type, error, trace);
+  return nullptr;
+}
+
 PyObject* bind_global_hooks(PyObject*, PyObject* dicts) {
   for (int i = 0; i < 4; i++) {
     PyObject* hooks = PyTuple_GetItem(dicts, i);
@@ -78,9 +139,11 @@ PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (FL_UNLIKELY(m->published)) refresh_slots(m);
   if (FL_UNLIKELY((m->hooked && any_own_hook(m)) || any_global_hook())) {
     Ref none(kwargs ? Py_NewRef(kwargs) : PyDict_New());
-    return PyObject_CallMethodObjArgs(self, call_slow_key, args, none.get(), nullptr);
+    PyObject* result = PyObject_CallMethodObjArgs(self, call_slow_key, args, none.get(), nullptr);
+    return result ? result : failed(self);
   }
-  return call_forward(self, args, kwargs);
+  PyObject* result = call_forward(self, args, kwargs);
+  return FL_LIKELY(result) ? result : failed(self);
 }
 
 void init_module_call(PyObject* module) {

@@ -56,6 +56,8 @@ inline Ref own(PyObject* o) { return Ref(checked(o)); }
 
 // Call in a catch block: sets the Python exception that belongs to the C++ one, with its notes.
 void translate() noexcept;
+// Is this the text of the error that translate() set last?
+bool is_library_error(std::string_view text);
 // Carries the exception that is set through C++ code that knows nothing of Python.
 [[noreturn]] void throw_python_error();
 

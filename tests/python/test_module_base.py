@@ -181,3 +181,20 @@ def test_a_call_costs_little_more_than_forward():
     m = Identity()
     forward = Identity.forward
     assert _ns(lambda: m(1)) < 3 * _ns(lambda: forward(m, 1))
+
+
+def test_errors_name_the_module():
+    model = nn.Sequential(nn.Linear(8, 4), nn.Sequential(nn.ReLU(), nn.Linear(5, 2)))
+    with pytest.raises(RuntimeError) as caught:
+        model(torch.ones(3, 8))
+    assert "in module 1.1: Linear(in_features=5, out_features=2" in str(caught.value)
+
+
+def test_errors_of_users_stay_as_they_are():
+    class Raises(nn.Module):
+        def forward(self, x):
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError) as caught:
+        nn.Sequential(Raises())(1)
+    assert caught.value.args == ("mine",)

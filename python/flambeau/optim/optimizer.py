@@ -198,7 +198,7 @@ class Optimizer:
             state_dict = state_dict if new is None else new
         return state_dict
 
-    @_C._NoGrad()
+    @flambeau.no_grad()
     def load_state_dict(self, state_dict):
         """Takes over what `state_dict` of an optimizer with groups of the same sizes gave.
 
