@@ -101,10 +101,17 @@ def get_device_module(device=None):
     return getattr(importlib.import_module("flambeau"), name)
 
 
+# Functions whose modules load when they are first asked for.
+_LATE = {"save": "serialization", "load": "serialization"}
+
+
 def __getattr__(name):
     """Submodules load when they are first asked for."""
     if name.startswith("__"):
         raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
+    if name in _LATE:
+        globals()[name] = getattr(importlib.import_module(f"flambeau.{_LATE[name]}"), name)
+        return globals()[name]
     full = f"flambeau.{name}"
     try:
         return importlib.import_module(full)

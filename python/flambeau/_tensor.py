@@ -85,9 +85,12 @@ def _rebuild_arguments(self):
     if self.is_meta:
         args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
         return _utils._rebuild_meta_tensor_no_storage, args
-    storage = _utils.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
     place = self.storage_offset(), tuple(self.size()), self.stride()
-    return _utils._rebuild_tensor_v2, (storage, *place, self.requires_grad, OrderedDict())
+    args = (self.untyped_storage(), *place, self.requires_grad, OrderedDict())
+    if self.dtype not in _utils.TypedStorage.NAMES:
+        return _utils._rebuild_tensor_v3, (*args, self.dtype)
+    storage = _utils.TypedStorage(wrap_storage=args[0], dtype=self.dtype)
+    return _utils._rebuild_tensor_v2, (storage, *args[1:])
 
 
 @_method

@@ -1,39 +1,91 @@
-"""How pickles rebuild tensors: the functions whose names stand in every pickle."""
+"""How pickles rebuild tensors: the functions whose names stand in every pickle.
+
+Their arguments come out of files, so nothing is believed about them.
+"""
 
 from flambeau import _C
-from flambeau.storage import TypedStorage
+from flambeau.storage import TypedStorage, UntypedStorage
+
+_LARGEST = (1 << 63) - 1
 
 
-def _untyped(storage):
-    return storage._untyped_storage if isinstance(storage, TypedStorage) else storage
+def _require(condition, text, *values):
+    if not condition:
+        raise RuntimeError("load: " + text.format(*values))
+
+
+def _on_storage(storage, dtype, offset, size, stride):
+    """A tensor on a storage's memory, if it lies inside."""
+    size, stride = tuple(size), tuple(stride)
+    numbers = (offset, *size, *stride)
+    _require(len(size) == len(stride), "{} sizes need as many strides, got {}", size, stride)
+    count, last = 1, offset
+    for n, step in zip(size, stride, strict=True):
+        count *= n
+        last += (n - 1) * step
+    _require(
+        all(type(n) is int and n >= 0 for n in numbers) and count <= _LARGEST,
+        "a tensor of sizes {}, strides {} and offset {} is impossible",
+        size,
+        stride,
+        offset,
+    )
+    end = (last + 1 if count else 0) * dtype.itemsize
+    _require(
+        end <= storage.nbytes() and offset * dtype.itemsize <= _LARGEST,
+        "sizes {} with strides {} at offset {} need {} bytes, the storage has {}",
+        size,
+        stride,
+        offset,
+        end,
+        storage.nbytes(),
+    )
+    return _C._tensor_on(storage, dtype, offset, size, stride)
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
-    return _C._tensor_on(
-        _untyped(storage), storage.dtype, storage_offset, tuple(size), tuple(stride)
-    )
-
-
-def _with_state(tensor, state):
-    for key, value in (state or {}).items():
-        setattr(tensor, key, value)
-    return tensor
+    _require(isinstance(storage, TypedStorage), "a tensor needs a storage, got {}", type(storage))
+    untyped = storage._untyped_storage
+    return _on_storage(untyped, storage.dtype, storage_offset, size, stride)
 
 
 def _rebuild_tensor_v2(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
 ):
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
-    tensor.requires_grad = requires_grad
-    return tensor
+    return _finished(tensor, requires_grad, metadata)
 
 
 def _rebuild_tensor_v3(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
 ):
-    tensor = _C._tensor_on(_untyped(storage), dtype, storage_offset, tuple(size), tuple(stride))
-    tensor.requires_grad = requires_grad
+    untyped = getattr(storage, "_untyped_storage", storage)
+    _require(isinstance(untyped, UntypedStorage), "a tensor needs a storage, got {}", type(storage))
+    _require(isinstance(dtype, _C.dtype), "a tensor needs a dtype, got {}", type(dtype))
+    tensor = _on_storage(untyped, dtype, storage_offset, size, stride)
+    return _finished(tensor, requires_grad, metadata)
+
+
+def _finished(tensor, requires_grad, metadata):
+    if metadata:
+        # The bytes are those before conj() or neg(), which torch applies when they are used.
+        with _C._NoGrad():
+            tensor = tensor.conj() if metadata.get("conj") else tensor
+            tensor = tensor.neg() if metadata.get("neg") else tensor
+    if requires_grad:
+        tensor.requires_grad = True
     return tensor
+
+
+def _with_state(tensor, state):
+    """Attributes go into the dict alone: a file must not reach properties such as `data`."""
+    if state:
+        tensor.__dict__.update((str(key), value) for key, value in state.items())
+    return tensor
+
+
+def _own_state(state):
+    return state[0] if isinstance(state, tuple) else state
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
@@ -44,18 +96,30 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
     return _with_state(_C.Parameter(data, requires_grad), _own_state(state))
 
 
-def _own_state(state):
-    return state[0] if isinstance(state, tuple) else state
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    tensor = _C.as_tensor(data, dtype=dtype, device=device)
+    return tensor.requires_grad_(bool(requires_grad))
 
 
-def _rebuild_device_tensor(array, dtype, device, requires_grad):
-    tensor = _C.as_tensor(array, dtype=dtype, device=device)
-    tensor.requires_grad = requires_grad
-    return tensor
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    return _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad)
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     tensor = _C._VariableFunctions.empty_strided(
         tuple(size), tuple(stride), dtype=dtype, device="meta"
     )
-    return tensor.requires_grad_(requires_grad)
+    return tensor.requires_grad_(bool(requires_grad))
+
+
+def _rebuild_sparse_tensor(layout, data):
+    functions = _C._VariableFunctions
+    make = "sparse_coo_tensor" if layout is _C.sparse_coo else "sparse_compressed_tensor"
+    if not hasattr(functions, make):
+        raise NotImplementedError(f"load: tensors of layout {layout} cannot be made here")
+    if layout is not _C.sparse_coo:
+        compressed, plain, values, size = data
+        return functions.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
+    indices, values, size, *coalesced = data
+    tensor = functions.sparse_coo_tensor(indices, values, size, check_invariants=True)
+    return tensor._coalesced_(bool(coalesced[0])) if coalesced else tensor

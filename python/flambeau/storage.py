@@ -239,6 +239,8 @@ def _cast(dtype):
     return lambda self: self.to_dtype(dtype)
 
 
+# A dtype whose storages have no type of that name is pickled with its bytes alone.
+TypedStorage.NAMES = _NAMES
 LEGACY = {
     name: type(name, (_LegacyStorage,), {"dtype": dtype, "__module__": "flambeau"})
     for dtype, name in _NAMES.items()
