@@ -185,7 +185,7 @@ class _Frame:
     def _keep_inputs(self, args):
         where = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         self.args = [None if isinstance(a, Tensor) else a for a in args]
-        self.where = where
+        self.where = [(i, args[i].requires_grad) for i in where]
         dummy = flambeau.empty((0,), requires_grad=True)
         with flambeau.enable_grad():
             self.inputs = _KeepInputs.apply(dummy, *[args[i] for i in where]).grad_fn
@@ -208,8 +208,10 @@ class _Frame:
         self.count = 0
         self.values.clear()
         args = list(self.args)
-        for i, tensor in zip(self.where, self.inputs.saved_tensors):
-            args[i] = tensor
+        for (i, requires_grad), tensor in zip(self.where, self.inputs.saved_tensors):
+            # What an outer checkpoint computed again has lost its history.
+            lost = requires_grad and not tensor.requires_grad
+            args[i] = tensor.detach().requires_grad_() if lost else tensor
         try:
             with (
                 flambeau.enable_grad(),
