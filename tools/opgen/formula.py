@@ -23,7 +23,7 @@ NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 def identifiers(formula: str) -> set[str]:
     """Names used as values, calls and metadata left out."""
     plain = META.sub("", formula)
-    return set(re.findall(r"(?<![\w.:])([A-Za-z_]\w*)\b(?!\s*\(|::)", plain))
+    return set(re.findall(r"(?<![\w.:])([A-Za-z_]\w*)\b(?!\s*\(|::)", plain)) - {"true", "false"}
 
 
 def calls(formula: str) -> set[str]:
