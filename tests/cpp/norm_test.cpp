@@ -223,6 +223,18 @@ TEST_P(Norm, ALargeMeanDoesNotDrownTheVariance) {
   EXPECT_NEAR(y[1], 1, 1e-6);
 }
 
+TEST_P(Norm, AFirstElementFarOffDoesNotRoughenTheVariance) {
+  constexpr int64_t n = 1 << 20;
+  Buffer x(DType::Float32, n), y(DType::Float32, n), mean(DType::Float32, 1),
+      rstd(DType::Float32, 1);
+  for (int64_t i = 0; i < n; ++i) x.set(i, i == 0 ? 1000 : i % 2 ? 1 : -1);
+  layer_norm_forward({DType::Float32, DType::Float32, 1, n, true, 0, x.data(), nullptr, nullptr,
+                      y.data(), mean.data(), rstd.data()});
+  double exact_mean = 1001.0 / n;
+  double exact_var = (1e6 + n - 1) / double(n) - exact_mean * exact_mean;
+  EXPECT_NEAR(rstd[0], 1 / std::sqrt(exact_var), 5e-7);
+}
+
 TEST_P(Norm, NothingOptionalIsNeeded) {
   Buffer x = numbers(DType::Float32, 60, 1), y(DType::Float32, 60), rstd(DType::Float32, 5),
          mean(DType::Float32, 5);

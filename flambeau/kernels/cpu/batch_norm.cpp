@@ -29,7 +29,7 @@ struct Planes {
 template <class T>
 [[gnu::flatten]] Moments plane_moments(const T* x, Planes p) {
   using L = ComputeOf<T>;
-  return moments<L>(p.n * p.spatial, [=](auto& acc, auto f) {
+  return moments<L>(p.n * p.spatial, widen_one(x[0]), [=](auto& acc, auto f) {
     p.sum(acc, [=](Vec<L>* s, int64_t at, auto part) { f(s, load(x + at, part), part); });
   });
 }
@@ -126,8 +126,7 @@ struct Forward {
     if (rows) return by_rows(mean, rstd);
     // Planes in the order of memory: nothing is read twice.
     parallel_for(a.n * a.channels, most(1, kNormGrain / a.spatial), [&](int64_t k0, int64_t k1) {
-      for (int64_t k = k0; k < k1; ++k) {
-        int64_t c = k % a.channels;
+      for (int64_t k = k0, c = k0 % a.channels; k < k1; ++k, c = c + 1 == a.channels ? 0 : c + 1) {
         normalise_planes(x + k * a.spatial, y + k * a.spatial, Planes{1, a.spatial, 0}, mean[c],
                          L(rstd[c] * value_or(w, c, 1)), L(value_or(b, c, 0)));
       }

@@ -9,7 +9,7 @@ namespace {
 template <class T>
 [[gnu::flatten]] Moments group_moments(const T* x, int64_t n) {
   using L = ComputeOf<T>;
-  return moments<L>(n, [=](auto& acc, auto f) {
+  return moments<L>(n, widen_one(x[0]), [=](auto& acc, auto f) {
     acc.add(n, [=](Vec<L>* s, int64_t i, auto part) { f(s, load(x + i, part), part); });
   });
 }

@@ -13,35 +13,32 @@ struct Moments {
   double mean, var;
 };
 
-// Two passes; the second also sums what the rounded mean left over, and takes it back. `add(acc,
-// f)` runs an accumulator over all the elements with f(x) -> register.
+// One pass around the first element. Where that lies far from the mean the difference of two large
+// sums would be rough: then a second pass, around the mean of the first. `add(acc, f)` runs an
+// accumulator over all elements, f(sums, x, part).
 template <class L, class Add>
-[[gnu::always_inline]] inline Moments moments(int64_t n, const Add& add) {
-  Accumulator<L, 1> first;
-  add(first, [](Vec<L>* s, Vec<L> x, auto part) { s[0] = s[0] + kept(x, part); });
-  first.flush();
-  double mean = first.total.v[0] / double(n);
-  Vec<L> m = L(mean);
-  Accumulator<L, 2> second;
-  add(second, [m](Vec<L>* s, Vec<L> x, auto part) {
-    Vec<L> d = kept(x - m, part);
-    s[0] = s[0] + d * d;
-    s[1] = s[1] + d;
-  });
-  second.flush();
-  double rest = second.total.v[1] / double(n);
-  return {double(L(mean)) + rest, second.total.v[0] / double(n) - rest * rest};
+[[gnu::always_inline]] inline Moments moments(int64_t n, L around, const Add& add) {
+  for (bool again = false;; again = true) {
+    Vec<L> c = around;
+    Accumulator<L, 2> acc;
+    add(acc, [c](Vec<L>* s, Vec<L> x, auto part) {
+      Vec<L> d = kept(x - c, part);
+      s[0] = s[0] + d;
+      s[1] = fma(d, d, s[1]);
+    });
+    acc.flush();
+    double rest = acc.total.v[0] / double(n), var = acc.total.v[1] / double(n) - rest * rest;
+    if (FL_LIKELY(rest * rest <= 8 * var) || again)
+      return {double(around) + rest, var < 0 ? 0 : var};
+    around = L(double(around) + rest);
+  }
 }
 
 inline double reciprocal_root(double x) { return 1 / __builtin_sqrt(x); }
 
 // A parameter that may be absent.
-template <class P>
-Vec<ComputeOf<P>> load_or(const P* p, int64_t i, Whole, double otherwise) {
-  return p ? load(p + i, Whole{}) : Vec<ComputeOf<P>>(otherwise);
-}
-template <class P>
-Vec<ComputeOf<P>> load_or(const P* p, int64_t i, First part, double otherwise) {
+template <class P, class Part>
+Vec<ComputeOf<P>> load_or(const P* p, int64_t i, Part part, double otherwise) {
   return p ? load(p + i, part) : Vec<ComputeOf<P>>(otherwise);
 }
 template <class P>
