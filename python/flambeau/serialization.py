@@ -8,12 +8,12 @@ import enum
 import mmap as _mmap
 import os
 import pickle
-import stat
 import tempfile
 from contextlib import contextmanager
 
 import flambeau
 from flambeau._serialize import legacy, names, source
+from flambeau._serialize.destination import is_path, output
 from flambeau._serialize.loader import load_legacy, load_zip, unsafe_globals
 from flambeau._serialize.saver import pickled
 from flambeau._serialize.storages import (
@@ -89,10 +89,10 @@ def save(
     """
     root = _archive_name(f)
     if _use_new_zipfile_serialization:
-        with _output(f) as out:
+        with output(f) as out:
             _save_zip(obj, out, root, pickle_module, pickle_protocol, _disable_byteorder_record)
     else:
-        with _output(f) as out:
+        with output(f) as out:
             legacy.save(obj, out, pickle_module, pickle_protocol)
 
 
@@ -116,51 +116,8 @@ def _save_zip(obj, out, root, pickle_module, protocol, no_byteorder):
 
 
 def _archive_name(f):
-    stem = os.path.splitext(os.path.basename(os.fspath(f)))[0] if _is_path(f) else ""
+    stem = os.path.splitext(os.path.basename(os.fspath(f)))[0] if is_path(f) else ""
     return stem if stem and stem.isascii() else "archive"
-
-
-def _is_path(f):
-    return isinstance(f, (str, os.PathLike))
-
-
-@contextmanager
-def _output(f):
-    """What to write to: the file object itself, or a new file that takes the path's place."""
-    if not _is_path(f):
-        if not hasattr(f, "write"):
-            raise AttributeError(f"save: f must be a path or have write(), got {type(f).__name__}")
-        yield f
-        return
-    path = os.path.realpath(f)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise RuntimeError(f"save: the folder {folder} does not exist")
-    exists = os.path.exists(path)
-    written = _sibling(path, folder) if exists else path
-    try:
-        with open(written, "wb") as file:
-            yield file
-        if written != path:
-            os.replace(written, path)
-    except BaseException:
-        # Nothing half written stays behind.
-        if written != path or not exists:
-            os.unlink(written)
-        raise
-
-
-def _sibling(path, folder):
-    """A new file beside `path` with its permissions, or `path` itself where there can be none."""
-    if not os.path.isfile(path) or not os.access(path, os.W_OK):
-        return path
-    try:
-        number, name = tempfile.mkstemp(prefix=".saving-", dir=folder)
-    except OSError:
-        return path
-    os.close(number)
-    os.chmod(name, stat.S_IMODE(os.stat(path).st_mode))
-    return name
 
 
 # ---- loading ----
@@ -191,7 +148,7 @@ def load(
         if magic[:2] == b"\x1f\x8b" or magic == b"PK\x05\x06":
             raise RuntimeError("load: the file is compressed or an empty archive")
         value, end = load_legacy(data, options)
-        if not _is_path(f):
+        if not is_path(f):
             data.move_to(end)
         return value
 
@@ -225,7 +182,7 @@ def _flag(name):
 
 @contextmanager
 def _input(f):
-    if _is_path(f):
+    if is_path(f):
         with open(f, "rb") as file:
             yield file
         return

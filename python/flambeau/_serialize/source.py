@@ -45,12 +45,14 @@ class Source:
             raise EOFError(f"load: the file ends after {offset + len(data)} of {self.size} bytes")
         return data
 
-    def storage(self, offset, count):
-        """`count` bytes as a storage: a part of the mapping if there is one, else a copy."""
+    def storage(self, offset, count, alignment=16):
+        """`count` bytes as a storage: a part of the mapping if there is one, else a copy.
+
+        Memory that is not aligned for its elements cannot be computed on in place, so it is copied.
+        """
         self._check(offset, count)
         at = self._base + offset
-        # Memory that is not aligned for complex128 cannot be computed on in place.
-        if self._mapped and count and at % 16 == 0:
+        if self._mapped and count and at % alignment == 0:
             part = _C.frombuffer(self._data, dtype=_C.uint8, count=count, offset=at)
             return part.untyped_storage()
         storage = UntypedStorage(count, device="cpu")

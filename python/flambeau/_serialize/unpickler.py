@@ -7,11 +7,15 @@ list's classes made.
 
 from collections import deque
 from pickle import UnpicklingError
-from struct import Struct
+from struct import Struct, error
 
 _MARK = object()
 _MAX_LENGTH = 1 << 62
 
+# What operations raise when the bytes make no sense.
+_DAMAGE = TypeError, IndexError, AttributeError, ValueError, OverflowError, error
+
+_uint32_at = Struct("<I").unpack_from
 _int32, _uint16, _uint32 = Struct("<i").unpack, Struct("<H").unpack, Struct("<I").unpack
 _uint64, _float64 = Struct("<Q").unpack, Struct(">d").unpack
 
@@ -37,8 +41,6 @@ class Unpickler:
         start = self.at
         try:
             while True:
-                if self.at >= len(data):
-                    raise EOFError(f"load: the pickle ends at byte {self.at} without a stop")
                 code = data[self.at]
                 self.at += 1
                 if code == 0x2E:  # "."
@@ -47,11 +49,13 @@ class Unpickler:
                 if operation is None:
                     raise self._error(f"unsafe or unknown operation {bytes([code])!r}")
                 operation(self)
-        except (TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
-            if error is self._from_outside:
+        except _DAMAGE as problem:
+            if problem is self._from_outside:
                 raise
-            text = f"load: damaged pickle near byte {self.at - start}: {error}"
-            raise UnpicklingError(text) from error
+            if isinstance(problem, error) or self.at >= len(data):
+                raise EOFError(f"load: the pickle ends at byte {len(data)}, too early") from None
+            text = f"load: damaged pickle near byte {self.at - start}: {problem}"
+            raise UnpicklingError(text) from problem
         except RecursionError:
             raise UnpicklingError("load: damaged pickle: nested too deeply") from None
 
@@ -156,7 +160,9 @@ class Unpickler:
         self._get(index)
 
     def _long_bin_get(self):
-        self._get(_uint32(self._take(4))[0])
+        index = _uint32_at(self._data, self.at)[0]
+        self.at += 4
+        self._get(index)
 
     def _text_get(self):
         self._get(int(self._line()))
@@ -166,7 +172,8 @@ class Unpickler:
         self.at += 1
 
     def _long_bin_put(self):
-        self._memo[_uint32(self._take(4))[0]] = self._top()
+        self._memo[_uint32_at(self._data, self.at)[0]] = self._top()
+        self.at += 4
 
     def _text_put(self):
         self._memo[int(self._line())] = self._top()
@@ -215,7 +222,9 @@ class Unpickler:
         self._unicode(self._take(1)[0])
 
     def _unicode4(self):
-        self._unicode(_uint32(self._take(4))[0])
+        size = _uint32_at(self._data, self.at)[0]
+        self.at += 4
+        self._unicode(size)
 
     def _unicode8(self):
         self._unicode(self._long_size())
