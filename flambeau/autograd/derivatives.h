@@ -85,4 +85,11 @@ Tensor pow_backward_self(const Tensor& g, const Tensor& self, const Tensor& expo
 Tensor pow_backward_exponent(const Tensor& g, const Tensor& self, const Tensor& exponent,
                              const Tensor& result);
 
+Tensor cross_entropy_grad(const Tensor& g, const Tensor& self, const Tensor& target,
+                          const Tensor& weight, const Tensor& lse, const Tensor& total_weight,
+                          int64_t reduction, int64_t ignore_index, double label_smoothing);
+Tensor nll_loss_grad(const Tensor& g, const Tensor& self, const Tensor& target,
+                     const Tensor& weight, const Tensor& total_weight, int64_t reduction,
+                     int64_t ignore_index);
+
 }  // namespace flambeau
