@@ -111,7 +111,7 @@ class Op:
     """One row of tests for the op `name`: a function, an nn function or a method.
 
     ref(*arrays, **kwargs) is the same in NumPy, on doubles. `inplace`, `out`, `grad`, `second` switch sweeps off where
-    they make no sense; `exact` asks for equality; `random` means that only shape and dtype can be compared.
+    they make no sense; `strided` the one with strided inputs; `exact` asks for equality; `random` means that only shape and dtype can be compared.
     """
 
     name: str
@@ -126,6 +126,7 @@ class Op:
     out: bool = True
     exact: bool = False
     random: bool = False
+    strided: bool = True
 
     def tolerance(self, dtype):
         return 0.0 if self.exact else self.tol.get(dtype, TOLERANCE.get(dtype, 0.0))
