@@ -137,15 +137,17 @@ def weighted(result):
 
 def slope(f, inputs, direction, step=1e-6):
     """Central difference of f along a direction."""
-    with fl.no_grad():
-        for t, d in zip(inputs, direction):
-            t.add_(d, alpha=step)
-        high = f().item()
-        for t, d in zip(inputs, direction):
-            t.add_(d, alpha=-2 * step)
-        low = f().item()
-        for t, d in zip(inputs, direction):
-            t.add_(d, alpha=step)
+
+    def move(by):
+        with fl.no_grad():
+            for t, d in zip(inputs, direction):
+                t.add_(d, alpha=by)
+
+    move(step)
+    high = f().item()
+    move(-2 * step)
+    low = f().item()
+    move(step)
     return (high - low) / (2 * step)
 
 
@@ -183,8 +185,7 @@ def test_grad(op, sample, dtype, device):
             found = fl.autograd.grad(f(), inputs, create_graph=True, allow_unused=True)
             return weighted([t for t in found if t is not None])
 
-        with fl.enable_grad():
-            check_second(g, inputs, f"second derivative of {op.name}(*{sample})")
+        check_second(g, inputs, f"second derivative of {op.name}(*{sample})")
 
 
 def check_second(g, inputs, why):
@@ -194,11 +195,7 @@ def check_second(g, inputs, why):
     ]
     gradients = fl.autograd.grad(g(), inputs, allow_unused=True)
 
-    def value():
-        with fl.enable_grad():
-            return g().detach()
-
-    expected = slope(value, inputs, direction)
+    expected = slope(lambda: g().detach(), inputs, direction)
     along = sum(float((x * d).sum()) for x, d in zip(gradients, direction) if x is not None)
     assert along == pytest.approx(expected, rel=2e-4, abs=2e-5), why
 

@@ -244,7 +244,9 @@ def record(plan: Plan, in_place=False) -> str:
             )
         else:
             source = name if arg else "result0"
-            lines.append(f"  node->{name}_{what} = {F.METADATA[what][1].format(source)};")
+            guard = f"if ({name}.defined()) " if arg and arg.optional else ""
+            value = F.METADATA[what][1].format(source)
+            lines.append(f"  {guard}node->{name}_{what} = {value};")
     return "\n".join(lines) + "\n  return node;\n}\n"
 
 
