@@ -165,7 +165,7 @@ void attach(std::initializer_list<const Tensor*> results, Node* node) {
   node->output_count = uint16_t(results.size());
   uint16_t nr = 0;
   for (const Tensor* t : results) {
-    if (t->defined() && is_inexact(t->dtype())) own(*t, node, nr);
+    if (t && t->defined() && is_inexact(t->dtype())) own(*t, node, nr);
     nr++;
   }
   node->decref();

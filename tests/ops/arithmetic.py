@@ -53,6 +53,7 @@ OPS = [
         FLOATS + HALVES + ("int64",),
         exact=True,
     ),
+    Op("rsqrt", [S((3, 4), low_=0.5), S((), low_=0.5)], lambda a: 1 / np.sqrt(a)),
     binary("rsub", lambda a, b, alpha=1: b - alpha * a, out=False, inplace=False),
     binary("sub", lambda a, b, alpha=1: a - alpha * b, samples=[*PAIRS, S((3,), (3,), alpha=2)]),
     Op(

@@ -49,7 +49,13 @@ OPS = [
     ),
     Op("clamp_max", [S((3, 4), 0.5), S((3, 4), (1, 4))], np.minimum),
     Op("clamp_min", [S((3, 4), 0.5), S((3, 4), (1, 4))], np.maximum),
-    binary("copysign", np.copysign, FLOATS + HALVES, PAIRS),
+    binary(
+        "copysign",
+        np.copysign,
+        FLOATS + HALVES,
+        [S((3, 4), (3, 4)), S((2, 3), (), low_=0.5)],
+        second=False,
+    ),
     binary(
         "floor_divide",
         np.floor_divide,

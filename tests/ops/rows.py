@@ -23,13 +23,14 @@ class S:
     """A sample call. A tuple is a tensor of that shape, anything else is passed as it is (lists for sizes).
 
     `V([...])` gives explicit values, a list of tuples a list of tensors. Keywords that end in an underscore steer the
-    inputs: `low_` and `high_` are their range, `dtype_` one dtype whatever the sweep, `strided_` makes them strided.
+    inputs: `low_` and `high_` are their range, `dtype_` one dtype whatever the sweep, `strided_` makes them strided; `grad_=False` keeps the sample out of derivatives.
     """
 
     def __init__(self, *args, **kwargs):
         self.low, self.high = kwargs.pop("low_", -2.0), kwargs.pop("high_", 2.0)
         self.dtype = kwargs.pop("dtype_", None)
         self.strided = kwargs.pop("strided_", False)
+        self.grad = kwargs.pop("grad_", True)
         self.args, self.kwargs = args, kwargs
 
     def __repr__(self):
@@ -72,6 +73,8 @@ class S:
             return rng.randint(low, max(low, int(self.high)))
         if "complex" in dtype:
             return complex(rng.uniform(-1, 1), rng.uniform(-1, 1))
+        if dtype == "float64":  # the sweeps of derivatives want no ties
+            return rng.uniform(self.low, self.high)
         # Steps of 1/64 are exact in every floating dtype: all of them see one input.
         return round(rng.uniform(self.low, self.high) * 64) / 64
 

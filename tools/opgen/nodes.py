@@ -45,16 +45,24 @@ class Plan:
         lists = [f"node->{a.name}_count" for a in before if a.type == "Tensor[]"]
         return " + ".join([str(sum(a.type == "Tensor" for a in before)), *lists])
 
+    def is_differentiable(self, out: str) -> bool:
+        """Statistics that only the backward needs (mean, rstd ...) carry no gradient themselves."""
+        if len(self.sig.outs) == 1 or self.sig.is_list:
+            return True
+        used = set().union(*(F.identifiers(f) for f in self.formulas.values()))
+        return f"g_{out}" in used or ("g" in used and out == self.sig.outs[0])
+
     def unused(self) -> list[str]:
         """Names a formula may mention that this overload lacks (alpha of another overload, say)."""
-        known = {a.name for a in self.sig.args} | set(self.sig.outs) | {"g", "gs", "wanted"}
+        known = {a.name for a in self.sig.args} | set(self.sig.outs)
+        known |= {"g", "gs", "wanted", "true", "false"}
         known |= {f"g_{o}" for o in self.sig.outs}
         return sorted({n for f in self.formulas.values() for n in F.identifiers(f)} - known)
 
 
-def saved_type(arg: Arg | None) -> str:
+def saved_type(plan: Plan, name: str, arg: Arg | None) -> str:
     if arg is None:
-        return "SavedResult"
+        return "SavedResult" if plan.is_differentiable(name) else "Saved"
     return {"Tensor": "Saved", "Tensor[]": "SavedList"}.get(arg.type, arg.stored)
 
 
@@ -67,7 +75,7 @@ def meta_type(plan: Plan, name: str, what: str) -> str:
 def struct(plan: Plan) -> str:
     count = 0 if plan.has_list else len(plan.inputs)
     lines = [f"struct {plan.type} : NodeOf<{count}> {{"]
-    lines += [f"  {saved_type(a)} {n};" for n, a in plan.values()]
+    lines += [f"  {saved_type(plan, n, a)} {n};" for n, a in plan.values()]
     lines += [f"  {meta_type(plan, n, w)} {n}_{w};" for n, w in plan.metadata()]
     lines += [f"  InputFit fit_{a.name};" for a in plan.inputs if a.type == "Tensor"]
     lines += [f"  int {a.name}_count = 0;" for a in plan.inputs if a.type == "Tensor[]"]
@@ -185,7 +193,9 @@ def edge_block(plan: Plan, arg: Arg) -> list[str]:
 
 def release(plan: Plan) -> str:
     clears = [
-        f"  node->{n}.clear();" for n, a in plan.values() if saved_type(a).startswith("Saved")
+        f"  node->{n}.clear();"
+        for n, a in plan.values()
+        if saved_type(plan, n, a).startswith("Saved")
     ]
     body = (
         [f"  auto* node = static_cast<{plan.type}*>(base);", *clears]
@@ -294,13 +304,14 @@ def tie(plan: Plan, result: str) -> str:
     multi = len(sig.outs) > 1
     where = {o: f"std::get<{i}>({result})" if multi else result for i, o in enumerate(sig.outs)}
     lines = [f"node->{n}.set({where[n]});" for n, a in plan.values() if a is None]
-    slots = [n for n, a in plan.values() if a is None]
+    slots = [n for n, a in plan.values() if a is None and plan.is_differentiable(n)]
     if slots:
         lines.append(f"keep_results(node, {{{', '.join('&node->' + s for s in slots)}}});")
     if sig.is_list:
         target = f"TensorList({result})"
     elif multi:
-        target = "{" + ", ".join("&" + w for o, w in where.items()) + "}"
+        marks = ("&" + w if plan.is_differentiable(o) else "nullptr" for o, w in where.items())
+        target = "{" + ", ".join(marks) + "}"
     else:
         target = result
     lines.append(f"attach({target}, node);")
