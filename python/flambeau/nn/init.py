@@ -215,11 +215,11 @@ def orthogonal_(tensor, gain=1, generator=None):
     with no_grad():
         flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
         if rows < cols:
-            flat.t_()
+            flat = flat.t()
         q, r = flambeau.linalg.qr(flat)
         q *= flambeau.diag(r, 0).sign()  # makes the distribution uniform (Mezzadri 2006)
         if rows < cols:
-            q.t_()
+            q = q.t()
         tensor.view_as(q).copy_(q)
         tensor.mul_(gain)
     return tensor
