@@ -2,9 +2,11 @@
 any number of tensors.
 """
 
+import functools
 import itertools
 
 from flambeau import _C
+from flambeau._einsum import einsum
 
 _ops = _C._VariableFunctions
 
@@ -16,7 +18,11 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "chain_matmul",
+    "einsum",
     "meshgrid",
+    "norm",
+    "tensordot",
     "unique",
     "unique_consecutive",
     "unravel_index",
@@ -129,3 +135,72 @@ def unravel_index(indices, shape):
     return tuple(
         indices.div(step, rounding_mode="floor") % n for step, n in zip(reversed(steps), sizes)
     )
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of several matrices."""
+    result = functools.reduce(_ops.matmul, _listed(matrices))
+    return result if out is None else out.copy_(result)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Sums products over `dims`: the last of a with the first of b, or two lists of dims."""
+    if isinstance(dims, _C.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0 or dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot: dims must be in [0, {min(a.dim(), b.dim())}], got {dims}"
+            )
+        dims = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(left) != len(right):
+        raise RuntimeError(
+            f"tensordot: both lists of dims must be equally long, got {left} and {right}"
+        )
+    left, right = [d % a.dim() for d in left], [d % b.dim() for d in right]
+    for i, j in zip(left, right):
+        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
+            raise RuntimeError(
+                f"tensordot: contracted sizes must match, got {a.shape[i]} (dim {i}) and {b.shape[j]} (dim {j})"
+            )
+        if a.shape[i] != b.shape[j]:  # a size of one broadcasts: its partner is summed first
+            if a.shape[i] == 1:
+                b = b.sum(j, keepdim=True)
+            else:
+                a = a.sum(i, keepdim=True)
+    free_a = [d for d in range(a.dim()) if d not in left]
+    free_b = [d for d in range(b.dim()) if d not in right]
+    inner = 1
+    for d in left:
+        inner *= a.shape[d]
+    rows = a.permute(free_a + left).reshape(-1 if a.numel() else _product(a, free_a), inner)
+    columns = b.permute(right + free_b).reshape(inner, -1 if b.numel() else _product(b, free_b))
+    shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
+    result = _ops.mm(rows, columns).reshape(shape)
+    return result if out is None else out.copy_(result)
+
+
+def _product(t, dims):
+    result = 1
+    for d in dims:
+        result *= t.shape[d]
+    return result
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """A norm of a vector, or of the entries of a tensor; p may be "fro" or "nuc" for matrices."""
+    from flambeau import linalg
+
+    if p == "nuc":
+        dims = (-2, -1) if dim is None else tuple(dim)
+        result = linalg.matrix_norm(input, "nuc", dims, keepdim, dtype=dtype)
+    else:
+        order = 2 if p in ("fro", None) else p
+        result = linalg.vector_norm(input, order, dim, keepdim, dtype=dtype)
+    return result if out is None else out.copy_(result)
+
+
+_C.Tensor.norm = lambda self, p="fro", dim=None, keepdim=False, dtype=None: norm(
+    self, p, dim, keepdim, dtype=dtype
+)

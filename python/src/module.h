@@ -18,6 +18,7 @@ void init_tape(PyObject* module);
 void init_conversions(PyObject* module);
 void init_arrays(PyObject* module);
 void init_construct(PyObject* module);
+void init_dlpack(PyObject* module);
 void init_modes(PyObject* module);
 void init_grad_switch(PyObject* module);
 void init_location(PyObject* module);

@@ -58,10 +58,11 @@ bool bind_positional(const Signature& s, Call& call, Bound& b, Mismatch& why) {
   return true;
 }
 
-int find_param(const Signature& s, PyObject* name) {
+int find_param(const SignatureSet& set, const Signature& s, PyObject* name) {
   int count = int(s.params.size());
   for (int i = 0; i < count; i++)
     if (s.params[i].key == name) return i;  // both are interned, as a rule
+  if (set.knows(name)) return -1;           // another overload's: no alias of anything here
   for (int i = 0; i < count; i++)
     if (answers_to(s.params[i], name)) return i;
   return -1;
@@ -81,12 +82,13 @@ bool bind_extra(const Signature& s, PyObject* name, PyObject* value, Bound& b) {
   return false;
 }
 
-bool bind_keywords(const Signature& s, const Call& call, Bound& b, Mismatch& why) {
+bool bind_keywords(const SignatureSet& set, const Signature& s, const Call& call, Bound& b,
+                   Mismatch& why) {
   Py_ssize_t count = PyTuple_Size(call.kwnames);
   for (Py_ssize_t k = 0; k < count; k++) {
     PyObject* name = PyTuple_GetItem(call.kwnames, k);
     PyObject* value = call.args[call.nargs + k];
-    int index = find_param(s, name);
+    int index = find_param(set, s, name);
     if (index < 0) {
       if (bind_extra(s, name, value, b)) continue;
       why = {Mismatch::Unexpected, 0, name};
@@ -124,7 +126,7 @@ bool fill_values(const Signature& s, Call& call, Bound& b, Mismatch& why) {
   return true;
 }
 
-bool bind(const Signature& s, Call& call, Bound& b, Mismatch& why) {
+bool bind(const SignatureSet& set, const Signature& s, Call& call, Bound& b, Mismatch& why) {
   for (size_t i = 0; i < s.params.size(); i++) b.slots[i] = nullptr;
   b.folded = false;
   b.out = b.requires_grad = nullptr;
@@ -133,7 +135,7 @@ bool bind(const Signature& s, Call& call, Bound& b, Mismatch& why) {
     return false;
   }
   if (!bind_positional(s, call, b, why)) return false;
-  if (call.kwnames && !bind_keywords(s, call, b, why)) return false;
+  if (call.kwnames && !bind_keywords(set, s, call, b, why)) return false;
   return fill_values(s, call, b, why);
 }
 
@@ -176,7 +178,7 @@ PyObject* resolve(const SignatureSet& set, Call& call) {
   Bound b;
   Mismatch ignored;
   for (const Signature& s : set.overloads) {
-    if (!bind(s, call, b, ignored)) continue;
+    if (!bind(set, s, call, b, ignored)) continue;
     if (FL_UNLIKELY(call.subclass)) {
       if (PyObject* answer = ask_overrides(*set.op, call)) return answer;
       return as_subclass_results(run(s, b), call);
@@ -196,7 +198,7 @@ PyObject* resolve(const SignatureSet& set, Call& call) {
   if (PyObject* answer = ask_overrides(*set.op, call)) return answer;
   std::vector<Mismatch> reasons(set.overloads.size());
   Bound b;
-  for (size_t i = 0; i < reasons.size(); i++) bind(set.overloads[i], call, b, reasons[i]);
+  for (size_t i = 0; i < reasons.size(); i++) bind(set, set.overloads[i], call, b, reasons[i]);
   fail_to_resolve(set, call, reasons);
 }
 

@@ -193,6 +193,9 @@ const SignatureSet& signatures_of(const OpSet& op, size_t index) {
     fresh->op = &op;
     fresh->numbers = takes_numbers(op.name);
     for (int i = 0; i < op.count; i++) fresh->overloads.push_back(build(op.overloads[i]));
+    for (const Signature& s : fresh->overloads)
+      for (const BoundParam& p : s.params)
+        if (!fresh->knows(p.key)) fresh->keys.push_back(p.key);
     place = std::move(fresh);
   }
   return *place;

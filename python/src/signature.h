@@ -1,6 +1,7 @@
 // What the parser knows of an op set: the generated table with interned names and parsed defaults.
 // Built when a set is first called, so that importing costs nothing.
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "flambeau/ops/op_info.h"
@@ -33,7 +34,11 @@ struct Signature {  // one overload
 struct SignatureSet {
   const OpSet* op;
   std::vector<Signature> overloads;
-  bool numbers = false;  // plain numbers may stand where tensors are wanted: torch.add(1, x)
+  bool numbers = false;         // plain numbers may stand where tensors are wanted: torch.add(1, x)
+  std::vector<PyObject*> keys;  // the names of all parameters of all overloads
+  bool knows(PyObject* name) const {
+    return std::find(keys.begin(), keys.end(), name) != keys.end();
+  }
 };
 
 const SignatureSet& signatures_of(const OpSet& op, size_t index);

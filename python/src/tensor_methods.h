@@ -15,6 +15,7 @@ void append_metadata_methods(Methods& table);            // metadata.cpp
 void append_conversions(Methods& table, Slots& slots);   // conversions.cpp
 void append_constructors(Methods& table, Slots& slots);  // tensor_new.cpp
 void append_numpy(Methods& table, Slots& slots);         // numpy.cpp
+void append_dlpack(Methods& table);                      // dlpack.cpp
 void append_storage_methods(Methods& table);             // storage.cpp
 void append_cast_methods(Methods& table);                // casts.cpp
 void append_tape_methods(Methods& table);                // autograd_run.cpp

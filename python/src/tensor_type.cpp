@@ -39,6 +39,7 @@ void collect() {
   append_cast_methods(methods);
   append_tape_methods(methods);
   append_storage_methods(methods);
+  append_dlpack(methods);
   // What is written by hand wins over an op of the same name.
   std::unordered_set<std::string_view> taken;
   for (const PyMethodDef& m : methods) taken.insert(m.ml_name);

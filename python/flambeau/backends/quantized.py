@@ -1,0 +1,4 @@
+"""Engines of quantised kernels: none."""
+
+engine = "none"
+supported_engines = ["none"]
