@@ -1,5 +1,5 @@
 // no_grad, enable_grad, set_grad_enabled and inference_mode: entering and leaving at the speed of
-// C. The decorators are Python (flambeau/autograd/grad_mode.py).
+// C. Their names and texts are Python (flambeau/autograd/grad_mode.py).
 #include "flambeau/core/tls.h"
 #include "python/src/module.h"
 
@@ -95,6 +95,21 @@ PyObject* clone_inference(PyObject* self, PyObject*) {
   return args ? new_inference(Py_TYPE(self), args.get(), nullptr) : nullptr;
 }
 
+// As a decorator: the function runs under a clone of the switch.
+PyObject* decorate(PyObject* self, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject* function;
+    if (!PyArg_ParseTuple(args, "O", &function)) throw ErrorSet{};
+    Ref make = import_from("flambeau.utils._contextlib", "context_decorator");
+    return checked(PyObject_CallFunctionObjArgs(make.get(), self, function, nullptr));
+  });
+}
+// set_grad_enabled has acted already, which a decorator does not mean.
+PyObject* decorate_later(PyObject* self, PyObject* args, PyObject* kwargs) {
+  turn_back(as_switch(self));
+  return decorate(self, args, kwargs);
+}
+
 PyObject* get_mode(PyObject* self, void*) {
   return to_bool(as_switch(self)->inference || as_switch(self)->grad);
 }
@@ -111,8 +126,12 @@ void make_switch(PyObject* module, const char* name, newfunc construct, PyCFunct
                                      {"__exit__", leave_function, METH_FASTCALL, nullptr},
                                      {"clone", copy, METH_NOARGS, nullptr},
                                      {}};
-  PyType_Slot slots[] = {
-      {Py_tp_new, slot(construct)}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {0, nullptr}};
+  auto call = construct == new_setter ? decorate_later : decorate;
+  PyType_Slot slots[] = {{Py_tp_new, slot(construct)},
+                         {Py_tp_call, slot(call)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, getset},
+                         {0, nullptr}};
   auto* full = new std::string(std::string("flambeau._C.") + name);
   PyType_Spec spec = {full->c_str(), sizeof(Switch), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                       slots};

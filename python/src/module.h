@@ -19,6 +19,7 @@ void init_conversions(PyObject* module);
 void init_arrays(PyObject* module);
 void init_construct(PyObject* module);
 void init_dlpack(PyObject* module);
+void init_memory(PyObject* module);
 void init_modes(PyObject* module);
 void init_grad_switch(PyObject* module);
 void init_location(PyObject* module);

@@ -152,8 +152,8 @@ Scalar element_value(const char* op, PyObject* o) {
     fail<ValueError>("{}: {} does not fit into 64 bits", op, repr_text(o));
   if (!as_scalar(o, s)) {
     if (is_nested(o))
-      fail<ValueError>("{}: nested sequences must have equal lengths, got {} for a number", op,
-                       type_name(o));
+      fail<TypeError>("{}: nested sequences must be equally deep, got {} for a number", op,
+                      type_name(o));
     bad_element(op, o);
   }
   return s;

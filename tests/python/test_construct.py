@@ -128,3 +128,25 @@ def test_finfo_and_iinfo():
     assert (torch.iinfo(torch.int8).min, torch.iinfo(torch.uint8).max) == (-128, 255)
     with pytest.raises(TypeError):
         torch.finfo(torch.int32)
+
+
+def test_memory_is_reported():
+    from flambeau import memory
+
+    before = memory.stats()["live_bytes"]
+    x = torch.zeros(1 << 18)
+    assert memory.stats()["live_bytes"] - before >= 1 << 20
+    memory.reset_peak()
+    del x
+    assert memory.stats()["peak_bytes"] >= before + (1 << 20)
+
+
+def test_fake_device_runs_out_of_memory():
+    from flambeau import memory
+
+    memory.set_fake_limit(1 << 20)
+    try:
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(1 << 20, device="fake")
+    finally:
+        memory.set_fake_limit(1 << 30)

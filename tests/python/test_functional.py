@@ -73,12 +73,3 @@ def test_shapes():
     assert torch.broadcast_shapes((2, 1), (3,)) == (2, 3)
     a, b = torch.broadcast_tensors(torch.zeros(2, 1), torch.zeros(3))
     assert a.shape == b.shape == (2, 3)
-    assert torch.atleast_2d(torch.tensor(1)).shape == (1, 1)
-    assert [t.shape for t in torch.atleast_3d(torch.zeros(2), torch.zeros(2, 3))] == [
-        (1, 2, 1),
-        (2, 3, 1),
-    ]
-    assert torch.block_diag(torch.tensor([[1]]), torch.tensor([[2, 3]])).tolist() == [
-        [1, 0, 0],
-        [0, 2, 3],
-    ]

@@ -1,7 +1,6 @@
 """Switches of the tape, as context managers and decorators."""
 
 from flambeau import _C
-from flambeau.utils._contextlib import context_decorator
 
 
 class no_grad(_C._NoGrad):
@@ -9,27 +8,17 @@ class no_grad(_C._NoGrad):
 
     __slots__ = ()
 
-    def __call__(self, func):
-        return context_decorator(self, func)
-
 
 class enable_grad(_C._EnableGrad):
     """The tape is on inside, also within no_grad."""
 
     __slots__ = ()
 
-    def __call__(self, func):
-        return context_decorator(self, func)
-
 
 class set_grad_enabled(_C._SetGrad):
     """Turns the tape on or off, from this call on; as a context manager, until the block ends."""
 
     __slots__ = ()
-
-    def __call__(self, func):
-        _C._set_grad_enabled(self.prev)
-        return context_decorator(self, func)
 
     def __repr__(self):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
@@ -39,9 +28,6 @@ class inference_mode(_C._InferenceMode):
     """Like no_grad, and results can never take part in a recorded op."""
 
     __slots__ = ()
-
-    def __call__(self, func):
-        return context_decorator(self, func)
 
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
