@@ -69,6 +69,15 @@ def gamma_slope(a, x):
 
 OPS = [
     Op(
+        "_dirichlet_grad",
+        # total = alpha + 1, where betainc(alpha, 1, x) = x^alpha
+        [S(V([0.1, 0.5, 0.9]), V([1.0, 2.0, 0.5]), V([2.0, 3.0, 1.5]))],
+        lambda x, a, total: -x * np.log(x) / a / (1 - x),
+        ("float32",),
+        grad=False,
+        inplace=False,
+    ),
+    Op(
         "_masked_scale",
         [S((2, 2), V([[True, False], [False, True]]), 2.0), S((3, 2), V([True, False]), 0.5)],
         lambda x, mask, scale: x * mask * scale,
