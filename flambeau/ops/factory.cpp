@@ -2,6 +2,7 @@
 // ranges.cpp, random numbers in random.cpp.
 #include "flambeau/ops/factory.h"
 
+#include "flambeau/core/threadpool.h"
 #include "flambeau/generated/impl.h"
 
 namespace flambeau::ops {
@@ -27,10 +28,20 @@ Tensor make_new(std::string_view op, IntList size, std::optional<DType> dtype,
   return new_tensor(size, dtype.value_or(default_dtype()), place_of(device));
 }
 
+namespace {
+
+void clear(char* memory, int64_t bytes) {
+  parallel_for(bytes, int64_t(1) << 20, [=](int64_t begin, int64_t end) {
+    std::memset(memory + begin, 0, size_t(end - begin));
+  });
+}
+
+}  // namespace
+
 Tensor filled(Tensor t, const Scalar& value) {
   bool zero = !value.is_complex() && value.to_double() == 0;
   if (zero && t->contiguous()) {
-    if (has_memory(t)) std::memset(t->data, 0, size_t(t.numel() * itemsize(t.dtype())));
+    if (has_memory(t)) clear(t->data, t.numel() * itemsize(t.dtype()));
   } else {
     fill_into(t, value);
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <complex>
 
+#include "flambeau/core/threadpool.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/kernels/cpu/random_types.h"
 #include "flambeau/ops/factory.h"
@@ -25,29 +26,37 @@ constexpr bool kIsComplex = !std::is_arithmetic_v<T> && !kIsHalf<T>;
 
 // ---- arange ----
 
-// start + step * i, in blocks as torch's vector code has them: the first number of a block is
-// rounded before the others are added to it.
+constexpr int64_t kGrain = 1 << 15;  // whole blocks
+
+// start + step * i for i in [begin, end), in blocks as torch's vector code has them: the first
+// number of a block is rounded before the others are added to it.
 template <class T>
-void fill_blocks(T* out, int64_t n, double start, double step) {
+void fill_blocks(T* out, int64_t begin, int64_t end, double start, double step) {
   constexpr int64_t kBlock = sizeof(T) == 8 ? 4 : sizeof(T) == 4 ? 8 : 16;
-  int64_t whole = n / kBlock * kBlock;
-  for (int64_t i = 0; i < whole; i += kBlock) {
+  int64_t i = begin;
+  for (; i + kBlock <= end; i += kBlock) {
     double first = to_double(element<T>(std::fma(step, double(i), start)));
     for (int64_t k = 0; k < kBlock; k++) out[i + k] = element<T>(first + step * double(k));
   }
-  for (int64_t i = whole; i < n; i++) out[i] = element<T>(std::fma(step, double(i), start));
+  for (; i < end; i++) out[i] = element<T>(std::fma(step, double(i), start));
+}
+
+template <class T>
+void fill_part(T* out, int64_t begin, int64_t end, const Scalar& start, const Scalar& step) {
+  if constexpr (std::is_integral_v<T>) {
+    auto first = uint64_t(start.to_int()), by = uint64_t(step.to_int());
+    for (int64_t i = begin; i < end; i++) out[i] = T(first + by * uint64_t(i));
+  } else if constexpr (kIsHalf<T>) {
+    fill_blocks(out, begin, end, double(float(start.to_double())), double(float(step.to_double())));
+  } else {
+    fill_blocks(out, begin, end, start.to_double(), step.to_double());
+  }
 }
 
 template <class T>
 void fill_range(T* out, int64_t n, const Scalar& start, const Scalar& step) {
-  if constexpr (std::is_integral_v<T>) {
-    auto first = uint64_t(start.to_int()), by = uint64_t(step.to_int());
-    for (int64_t i = 0; i < n; i++) out[i] = T(first + by * uint64_t(i));
-  } else if constexpr (kIsHalf<T>) {
-    fill_blocks(out, n, double(float(start.to_double())), double(float(step.to_double())));
-  } else {
-    fill_blocks(out, n, start.to_double(), step.to_double());
-  }
+  parallel_for(n, kGrain,
+               [&](int64_t begin, int64_t end) { fill_part(out, begin, end, start, step); });
 }
 
 void check_bounds(std::string_view op, const Scalar& start, const Scalar& end, const Scalar& step) {
