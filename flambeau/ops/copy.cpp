@@ -104,6 +104,16 @@ Tensor& fill_into(Tensor& self, const Tensor& value) {
   return copy_into(self, value, false);
 }
 
+Tensor fill_impl(const Tensor& self, const Scalar& value) {
+  Tensor result = new_like(self, self.dtype());
+  return fill_into(result, value);
+}
+
+Tensor fill_impl(const Tensor& self, const Tensor& value) {
+  Tensor result = new_like(self, self.dtype());
+  return fill_into(result, value);
+}
+
 Tensor& zero_into(Tensor& self) { return fill_into(self, Scalar(false)); }
 
 Tensor to_copy_impl(const Tensor& self, DType dtype, Device device,

@@ -189,6 +189,7 @@ Tensor slopes(const Tensor& self, double lower, double upper, Generator* generat
   Tensor slope = new_tensor(self.sizes(), self.dtype(), self.device());
   if (!has_memory(self)) return slope;
   bool wide = self.dtype() == DType::Float64;
+  if (!wide) lower = double(float(lower)), upper = double(float(upper));  // as torch has them
   DType type = wide ? DType::Float64 : DType::Float32;
   Tensor x = new_tensor(self.sizes(), type, self.device());
   copy_elements(x, self);

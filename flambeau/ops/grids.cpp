@@ -78,6 +78,37 @@ Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {
   return result;
 }
 
+namespace {
+
+// The r indices of every combination, in lexicographic order.
+std::vector<int64_t> combination_indices(int64_t n, int64_t r, bool again) {
+  std::vector<int64_t> all, now(size_t(r), 0);
+  for (int64_t i = 0; !again && i < r; i++) now[size_t(i)] = i;
+  if (r == 0 || n == 0 || (!again && r > n)) return all;
+  for (;;) {
+    all.insert(all.end(), now.begin(), now.end());
+    int64_t at = r - 1;  // the last index that can still grow
+    while (at >= 0 && now[size_t(at)] == (again ? n - 1 : n - r + at)) at--;
+    if (at < 0) return all;
+    now[size_t(at)]++;
+    for (int64_t i = at + 1; i < r; i++) now[size_t(i)] = now[size_t(i - 1)] + !again;
+  }
+}
+
+}  // namespace
+
+Tensor combinations_impl(const Tensor& self, int64_t r, bool with_replacement) {
+  FL_CHECK(self.ndim() == 1, RuntimeError, "combinations: self must have one dim, got shape {}",
+           self.sizes());
+  FL_CHECK(r >= 0, RuntimeError, "combinations: r must not be negative, got {}", r);
+  if (r == 0) return new_tensor({0}, self.dtype(), self.device());
+  auto indices = combination_indices(self.numel(), r, with_replacement);
+  auto count = int64_t(indices.size());
+  Tensor flat = new_tensor({count}, DType::Int64, self.device());
+  if (has_memory(flat)) std::memcpy(flat->data, indices.data(), indices.size() * sizeof(int64_t));
+  return view(gather(self, 0, flat), IntList(Ints{count / r, r}));
+}
+
 // ---- complex numbers ----
 
 namespace {

@@ -1,5 +1,7 @@
 """Test rows of ops/factory.toml: constants, ranges, windows, grids."""
 
+import itertools
+
 import numpy as np
 
 from tests.ops.rows import FLOATS, HALVES, INTS, Op, S, V, error
@@ -57,6 +59,11 @@ def one_hot(x, num_classes=-1):
     return np.eye(num_classes if num_classes >= 0 else int(x.max()) + 1)[x]
 
 
+def combinations(x, r=2, with_replacement=False):
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array(list(choose(x, r))).reshape(-1, r) if r else np.zeros(0)
+
+
 OPS = [
     factory(
         "arange",
@@ -80,6 +87,18 @@ OPS = [
         ),
         FLOATS,
         errors=[error([(2, 2)], type=RuntimeError, match=r"one dim, got shape \(2, 2\)")],
+        inplace=False,
+        exact=True,
+    ),
+    Op(
+        "combinations",
+        [S((4,)), S((4,), 3), S((3,), 2, True), S((2,), 3), S((0,)), S((3,), 0)],
+        combinations,
+        FLOATS + INTS,
+        errors=[
+            error((2, 2), type=RuntimeError, match=r"one dim, got shape \(2, 2\)"),
+            error((2,), -1, type=RuntimeError, match="negative, got -1"),
+        ],
         inplace=False,
         exact=True,
     ),
@@ -112,6 +131,15 @@ OPS = [
         [S(3), S(2, 4), S(4, 2), S(0)],
         np.eye,
         [error(-1, type=RuntimeError, match="negative, got -1")],
+    ),
+    Op(
+        "fill",
+        [S((3, 4), 2), S((0,), 1), S((3,), V(1.5))],
+        lambda x, value: np.full_like(x, value),
+        FLOATS + HALVES,
+        errors=[error((2,), V([1.0]), type=RuntimeError, match=r"0-d tensor, got shape \(1,\)")],
+        inplace=False,
+        exact=True,
     ),
     factory("full", [S([2, 3], 7), S([], 1.5), S([2], True)], np.full, NEGATIVE[:0]),
     like("full_like", np.full_like, [S((3, 4), 2), S((), 1)]),
