@@ -139,10 +139,11 @@ class Unpickler:
         self._pop_mark()
 
     def _persistent_id(self):
+        pid = self._pop()
         try:
-            self._push(self._persistent(self._pop()))
-        except Exception as error:
-            self._from_outside = error
+            self._push(self._persistent(pid))
+        except Exception as problem:
+            self._from_outside = problem
             raise
 
     # ---- memo ----
