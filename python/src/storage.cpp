@@ -3,6 +3,7 @@
 #include "python/src/storage.h"
 
 #include "flambeau/core/allocator.h"
+#include "flambeau/serialize/crc32.h"
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/module.h"
@@ -285,7 +286,20 @@ PyObject* tensor_on(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"_tensor_on", tensor_on, METH_VARARGS, nullptr},
+// _crc32(buffer): the checksum of zip files.
+PyObject* crc32(PyObject*, PyObject* object) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0) return nullptr;
+  uint32_t crc;
+  Py_BEGIN_ALLOW_THREADS;
+  crc = serialize::crc32(0, view.buf, size_t(view.len));
+  Py_END_ALLOW_THREADS;
+  PyBuffer_Release(&view);
+  return PyLong_FromUnsignedLong(crc);
+}
+
+PyMethodDef functions[] = {{"_crc32", crc32, METH_O, "The checksum of zip files."},
+                           {"_tensor_on", tensor_on, METH_VARARGS, nullptr},
                            {"_set_storage_type", set_wrapper, METH_O, nullptr},
                            {}};
 

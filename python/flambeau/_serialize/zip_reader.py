@@ -7,6 +7,8 @@ deflated, no encryption, one disk.
 import zlib
 from struct import unpack
 
+from flambeau import _C
+
 _LARGE = 0xFFFFFFFF
 _STORED, _DEFLATED = 0, 8
 
@@ -62,7 +64,7 @@ class ZipReader:
         if record.method == _DEFLATED:
             data = _inflated(data, record)
         # 0 stands where the writer computed no checksums.
-        if record.crc and zlib.crc32(data) != record.crc:
+        if record.crc and _C._crc32(data) != record.crc:
             raise _damaged(f"the checksum of {record.name} is wrong")
         return data
 

@@ -1,8 +1,9 @@
 """Writes zip files of uncompressed records whose bytes begin at multiples of 64, as torch.save does."""
 
 import hashlib
-import zlib
 from struct import pack
+
+from flambeau import _C
 
 ALIGNMENT = 64
 
@@ -22,7 +23,7 @@ class ZipWriter:
         data = memoryview(data).cast("B") if len(data) else b""
         name = f"{self._root}/{name}".encode()
         size, offset = len(data), self._at
-        crc = zlib.crc32(data) if self._checksums else 0
+        crc = _C._crc32(data) if self._checksums else 0
         large = size >= _LARGE
         extra = pack("<HHQQ", 1, 16, size, size) if large else b""
         padding = -(offset + 30 + len(name) + len(extra) + 4) % ALIGNMENT
