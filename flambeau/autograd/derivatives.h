@@ -22,8 +22,9 @@ Tensor mean_backward(const Tensor& g, IntList sizes, const Dims& dim, bool keepd
 inline Tensor mean_backward(const Tensor& g, IntList sizes, int, int) {
   return mean_backward(g, sizes, std::nullopt, false);
 }
-Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList size, IntList stride,
-                           std::optional<int64_t> offset);
+Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList base_strides,
+                           int64_t base_offset, IntList size, IntList stride,
+                           std::optional<int64_t> storage_offset);
 
 Tensor linear_input_backward(const Tensor& g, const Tensor& weight);
 Tensor linear_weight_backward(const Tensor& g, const Tensor& input, int64_t ndim);

@@ -1,6 +1,10 @@
 // Derivatives of ops that only move or repeat elements.
 #include "flambeau/autograd/derivatives.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace flambeau {
 
 Tensor sum_to(const Tensor& g, IntList sizes) { return ops::sum_to_size(g, sizes); }
@@ -22,10 +26,66 @@ Tensor mean_backward(const Tensor& g, IntList sizes, const Dims& dim, bool keepd
   return spread / Scalar(double(all) / double(kept));
 }
 
-Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList size, IntList stride,
-                           std::optional<int64_t> offset) {
-  Tensor zeros = ops::zeros(base_sizes, g.dtype(), {}, g.device());
-  return ops::as_strided_scatter(zeros, g, size, stride, offset);
+namespace {
+
+// The last element that a geometry reaches, counted from its offset.
+int64_t reach_of(IntList sizes, IntList strides) {
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); d++) last += (sizes[d] - 1) * strides[d];
+  return last;
+}
+
+// May two indices share an element? Taken by stride, each dim must step past all before it.
+bool overlaps(IntList sizes, IntList strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < sizes.size(); d++)
+    if (sizes[d] > 1) dims.push_back({strides[d], sizes[d]});
+  std::sort(dims.begin(), dims.end());
+  int64_t covered = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= covered) return true;
+    covered += stride * (size - 1);
+  }
+  return false;
+}
+
+// Adds g to the elements of `memory` that the geometry names, those named twice once for each.
+void add_to_region(const Tensor& memory, const Tensor& g, IntList sizes, IntList strides,
+                   int64_t offset) {
+  if (!overlaps(sizes, strides)) {
+    Tensor region = ops::as_strided(memory, sizes, strides, offset);
+    ops::add_(region, g, Scalar(int64_t{1}));
+    return;
+  }
+  IntList inner_sizes(sizes.data() + 1, sizes.size() - 1);
+  IntList inner_strides(strides.data() + 1, strides.size() - 1);
+  for (int64_t i = 0; i < sizes[0]; i++)
+    add_to_region(memory, ops::select(g, 0, i), inner_sizes, inner_strides,
+                  offset + i * strides[0]);
+}
+
+}  // namespace
+
+// The gradient of the memory that both geometries lie in, seen through the base's geometry.
+Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList base_strides,
+                           int64_t base_offset, IntList size, IntList stride,
+                           std::optional<int64_t> storage_offset) {
+  if (numel_of(base_sizes) == 0 || g.numel() == 0)
+    return ops::zeros(base_sizes, g.dtype(), {}, g.device());
+  int64_t offset = storage_offset.value_or(base_offset), low = std::min(offset, base_offset);
+  int64_t room =
+      std::max(base_offset + reach_of(base_sizes, base_strides), offset + reach_of(size, stride)) -
+      low + 1;
+  Tensor memory = ops::zeros({room}, g.dtype(), {}, g.device());
+  add_to_region(memory, g, size, stride, offset - low);
+  if (overlaps(base_sizes, base_strides)) {
+    // The base's own gradient will be summed over what shares an element.
+    Tensor counts = ops::zeros({room}, g.dtype(), {}, g.device());
+    Tensor ones = ops::ones(base_sizes, g.dtype(), {}, g.device());
+    add_to_region(counts, ones, base_sizes, base_strides, base_offset - low);
+    memory = memory / counts;
+  }
+  return ops::as_strided(memory, base_sizes, base_strides, base_offset - low);
 }
 
 namespace {

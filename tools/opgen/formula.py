@@ -5,6 +5,7 @@ import re
 METADATA = {
     "sizes": ("Ints", "{}.sizes()", "IntList"),
     "strides": ("Ints", "{}.strides()", "IntList"),
+    "offset": ("int64_t", "{}->offset()", "int64_t"),
     "dtype": ("DType", "{}.dtype()", "DType"),
     "device": ("Device", "{}.device()", "Device"),
     "ndim": ("int64_t", "{}.ndim()", "int64_t"),
