@@ -9,6 +9,7 @@ import mmap as _mmap
 import os
 import pickle
 import tempfile
+from collections.abc import Callable
 from contextlib import contextmanager
 
 import flambeau
@@ -50,6 +51,9 @@ __all__ = [
 
 DEFAULT_PROTOCOL = 2
 MAGIC_NUMBER, PROTOCOL_VERSION = legacy.MAGIC_NUMBER, legacy.PROTOCOL_VERSION
+
+
+MAP_LOCATION = Callable | flambeau.device | str | dict | None
 
 
 class SourceChangeWarning(Warning):
@@ -295,6 +299,20 @@ class skip_data:
 
 
 # ---- names that pickles and old programs use ----
+
+
+class StorageType:
+    """A storage type by its name."""
+
+    def __init__(self, name: str):
+        self._dtype = getattr(flambeau, name).dtype
+
+    @property
+    def dtype(self):
+        return self._dtype
+
+    def __str__(self):
+        return f"StorageType(dtype={self.dtype})"
 
 
 def normalize_storage_type(storage_type):

@@ -1,14 +1,39 @@
 """Storages: the bytes behind tensors, and the same bytes seen as elements of one dtype."""
 
 import io
+import os
 
 from flambeau import _C
 
 
-class UntypedStorage(_C.StorageBase):
-    """Bytes that tensors share."""
+class _Storage:
+    """What both kinds of storages answer."""
 
-    is_sparse = is_sparse_csr = False
+    is_sparse = is_sparse_csr = is_hpu = False
+    filename = None
+
+    def to(self, *, device, non_blocking=False):
+        """The storage on another device."""
+        device = _C.device(device)
+        if device == self.device:
+            return self
+        return self._like(self._tensor().to(device, non_blocking=non_blocking).untyped_storage())
+
+    def cuda(self, device=None, non_blocking=False):
+        """The storage on a GPU."""
+        device = "cuda" if device is None else device
+        device = _C.device("cuda", device) if isinstance(device, int) else device
+        return self.to(device=device, non_blocking=non_blocking)
+
+    def cpu(self):
+        return self.to(device="cpu")
+
+    def is_pinned(self, device="cuda"):
+        return False
+
+
+class UntypedStorage(_Storage, _C.StorageBase):
+    """Bytes that tensors share."""
 
     def __repr__(self):
         text = "".join(f" {b}\n" for b in self.tolist())
@@ -40,14 +65,22 @@ class UntypedStorage(_C.StorageBase):
     def get_device(self):
         return self.device.index if self.device.index is not None else -1
 
-    def cpu(self):
-        return self
-
-    def is_pinned(self, device="cuda"):
-        return False
-
     def is_shared(self):
         return False
+
+    def new(self):
+        """An empty storage on the same device."""
+        return type(self)(0, device=self.device)
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name of the type, or the bytes as elements of another one."""
+        return "torch.storage.UntypedStorage" if dtype is None else self._tensor().type(dtype)
+
+    def _tensor(self):
+        return _C._tensor_on(self, _C.uint8, 0, (len(self),), (1,))
+
+    def _like(self, untyped):
+        return untyped
 
     def byteswap(self, dtype):
         """Reverses the bytes of every element in place."""
@@ -63,7 +96,30 @@ class UntypedStorage(_C.StorageBase):
     def from_buffer(cls, buffer, byte_order=None, dtype=_C.uint8, count=-1, offset=0):
         """A copy of a buffer's bytes."""
         data = memoryview(buffer).cast("B")[offset:]
-        return cls(bytes(data if count < 0 else data[: count * dtype.itemsize]))
+        storage = cls(bytes(data if count < 0 else data[: count * dtype.itemsize]))
+        if byte_order == "big" and dtype.itemsize > 1:
+            storage.byteswap(dtype)
+        return storage
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """A file's bytes as memory: `shared` writes changes back and lets the file grow."""
+        import mmap
+
+        flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+        with open(os.open(filename, flags, 0o666), "r+b" if shared else "rb") as f:
+            size = os.fstat(f.fileno()).st_size
+            if shared and size < nbytes:
+                os.ftruncate(f.fileno(), nbytes)
+            elif size < nbytes:
+                raise RuntimeError(f"from_file: {filename} has {size} bytes, not {nbytes}")
+            if nbytes == 0:
+                return cls(0)
+            flags = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+            memory = mmap.mmap(f.fileno(), nbytes, flags=flags)
+        storage = _C.frombuffer(memory, dtype=_C.uint8).untyped_storage()
+        storage.filename = os.fspath(filename)
+        return storage
 
 
 _C._set_storage_type(UntypedStorage)
@@ -84,10 +140,9 @@ def _load_from_bytes(data):
     return load(io.BytesIO(data), weights_only=False)
 
 
-class TypedStorage:
+class TypedStorage(_Storage):
     """A storage seen as elements of one dtype."""
 
-    is_sparse = False
     dtype = None
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
@@ -173,11 +228,28 @@ class TypedStorage:
     def to_dtype(self, dtype):
         return self._with(self._tensor().to(dtype).untyped_storage(), dtype)
 
-    def cpu(self):
-        return self
+    _like = _with
 
-    def is_pinned(self, device="cuda"):
-        return False
+    @classmethod
+    def from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, dtype=None):
+        """A copy of a buffer's elements."""
+        dtype = dtype or cls.dtype or _C.get_default_dtype()
+        untyped = UntypedStorage.from_buffer(buffer, byte_order, dtype, count, offset)
+        return cls(wrap_storage=untyped, dtype=dtype)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """A file's bytes as memory for `size` elements; see UntypedStorage.from_file."""
+        dtype = cls.dtype or _C.get_default_dtype()
+        untyped = UntypedStorage.from_file(filename, shared, size * dtype.itemsize)
+        return cls(wrap_storage=untyped, dtype=dtype)
+
+    @property
+    def filename(self):
+        return self._untyped_storage.filename
+
+    def resizable(self):
+        return self._untyped_storage.resizable()
 
     def is_shared(self):
         return self._untyped_storage.is_shared()
@@ -236,7 +308,7 @@ class _LegacyStorage(TypedStorage):
 
 
 def _cast(dtype):
-    return lambda self: self.to_dtype(dtype)
+    return lambda self: self._tensor().to(dtype)._typed_storage()
 
 
 # A dtype whose storages have no type of that name is pickled with its bytes alone.
@@ -247,4 +319,6 @@ LEGACY = {
 }
 for _dtype, _name in _NAMES.items():
     _short = {"ComplexFloatStorage": "complex_float", "ComplexDoubleStorage": "complex_double"}
-    setattr(TypedStorage, _short.get(_name, _name.removesuffix("Storage").lower()), _cast(_dtype))
+    _method = _short.get(_name, _name.removesuffix("Storage").lower())
+    setattr(TypedStorage, _method, _cast(_dtype))
+    setattr(UntypedStorage, _method, _cast(_dtype))
