@@ -21,8 +21,9 @@ _TYPES = {
 class tensortype(type):
     """The class of these classes: calling one makes a plain Tensor."""
 
-    def __call__(cls, *args, **kwargs):
-        return _C._legacy_new(cls.dtype, args, kwargs)
+    def __call__(cls, *args, size=None, device=None):
+        args = args if size is None else (_C.Size(size),)
+        return _C._legacy_new(cls.dtype, args, {} if device is None else {"device": device})
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _C.Tensor) and instance.dtype is cls.dtype and instance.is_cpu

@@ -161,6 +161,18 @@ def storage_type(self):
 
 
 @_method
+def type_as(self, other):
+    """The tensor in the dtype and on the device of another one."""
+    return self.to(other.device, other.dtype)
+
+
+@_method
+def pin_memory(self, device="cuda"):
+    """Memory that a device can read directly; without a device there is nothing to pin."""
+    return self
+
+
+@_method
 def is_shared(self):
     """Is the memory shared with other processes?"""
     return self.is_cuda or self.untyped_storage().is_shared()
@@ -198,4 +210,4 @@ def module_load(self, other, assign=False):
     return self.copy_(other).detach()
 
 
-del storage, new, apply_, map_, module_load, is_shared, storage_type
+del storage, new, apply_, map_, module_load, is_shared, storage_type, type_as, pin_memory

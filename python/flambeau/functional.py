@@ -22,6 +22,7 @@ __all__ = [
     "einsum",
     "meshgrid",
     "norm",
+    "split",
     "tensordot",
     "unique",
     "unique_consecutive",
@@ -204,3 +205,11 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 _C.Tensor.norm = lambda self, p="fro", dim=None, keepdim=False, dtype=None: norm(
     self, p, dim, keepdim, dtype=dtype
 )
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """The tensor in pieces of one size along `dim`, or of the sizes in a list."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+_C.Tensor.unique, _C.Tensor.unique_consecutive = unique, unique_consecutive

@@ -207,7 +207,8 @@ PyObject* array_wrap(PyObject*, PyObject* args) {
 }
 
 const PyMethodDef kMethods[] = {
-    {"numpy", as_function(numpy), kFast, "The same memory as a NumPy array."},
+    {"numpy", as_function(numpy), kFast,
+     "numpy($self, *, force=False)\n--\n\nThe same memory as a NumPy array."},
     {"__array__", as_function(array), kFast, nullptr},
     {"__array_wrap__", array_wrap, METH_VARARGS, nullptr}};
 
@@ -257,8 +258,11 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
 }
 
 PyMethodDef functions[] = {
-    {"from_numpy", from_numpy, METH_O, "A tensor on the memory of a NumPy array."},
-    {"frombuffer", as_function(frombuffer), kFast, "A 1-d tensor on the memory of a buffer."},
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array."},
+    {"frombuffer", as_function(frombuffer), kFast,
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA 1-d tensor on "
+     "the memory of a buffer."},
     {}};
 
 }  // namespace

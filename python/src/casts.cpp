@@ -79,8 +79,11 @@ void append_casts(Methods& table, std::index_sequence<i...>) {
 
 void append_cast_methods(Methods& table) {
   append_casts(table, std::make_index_sequence<std::size(kCasts)>());
-  table.push_back({"cpu", as_function(move<DeviceType::CPU>), kFast, "x.to('cpu')."});
-  table.push_back({"cuda", as_function(move<DeviceType::CUDA>), kFast, "x.to('cuda')."});
+  table.push_back({"cpu", as_function(move<DeviceType::CPU>), kFast,
+                   "cpu($self, memory_format=None)\n--\n\nx.to('cpu')."});
+  table.push_back(
+      {"cuda", as_function(move<DeviceType::CUDA>), kFast,
+       "cuda($self, device=None, non_blocking=False, memory_format=None)\n--\n\nx.to('cuda')."});
 }
 
 }  // namespace flambeau::python

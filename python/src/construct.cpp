@@ -178,18 +178,24 @@ PyObject* new_tensor_method(PyObject* self, PyObject* const* args, Py_ssize_t na
   });
 }
 
-PyMethodDef functions[] = {
-    {"tensor", as_function(tensor), kFast, "A tensor with a copy of the data."},
-    {"as_tensor", as_function(as_tensor), kFast,
-     "A tensor that shares the data's memory if it can."},
-    {"asarray", as_function(asarray), kFast, "A tensor of anything that holds numbers."},
-    {}};
+PyMethodDef functions[] = {{"tensor", as_function(tensor), kFast,
+                            "tensor(data, *, dtype=None, device=None, requires_grad=False, "
+                            "pin_memory=False)\n--\n\nA tensor with a copy of the data."},
+                           {"as_tensor", as_function(as_tensor), kFast,
+                            "as_tensor(data, dtype=None, device=None)\n--\n\nA tensor that shares "
+                            "the data's memory if it can."},
+                           {"asarray", as_function(asarray), kFast,
+                            "asarray(obj, *, dtype=None, device=None, copy=None, "
+                            "requires_grad=False)\n--\n\nA tensor of anything that holds numbers."},
+                           {}};
 
 }  // namespace
 
 void append_data_methods(Methods& table) {
   table.push_back({"new_tensor", as_function(new_tensor_method), kFast,
-                   "A tensor with a copy of the data, in this one's dtype, on its device."});
+                   "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False, "
+                   "pin_memory=False)\n--\n\nA tensor with a copy of the data, in this one's "
+                   "dtype, on its device."});
 }
 
 void init_construct(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }

@@ -114,15 +114,17 @@ PyGetSetDef getset[] = {
     {"type", get_type, nullptr, "'cpu', 'cuda', 'meta' or 'fake'.", nullptr},
     {"index", get_index, nullptr, "Its number, None for the current one.", nullptr},
     {}};
-PyType_Slot slots[] = {{Py_tp_new, slot(construct)},
-                       {Py_tp_repr, slot(repr)},
-                       {Py_tp_str, slot(str)},
-                       {Py_tp_hash, slot(hash)},
-                       {Py_tp_richcompare, slot(compare)},
-                       {Py_tp_call, slot(call)},
-                       {Py_tp_methods, methods},
-                       {Py_tp_getset, getset},
-                       {0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>("device(type, index=None)\n--\n\nWhere tensors live.")},
+    {Py_tp_new, slot(construct)},
+    {Py_tp_repr, slot(repr)},
+    {Py_tp_str, slot(str)},
+    {Py_tp_hash, slot(hash)},
+    {Py_tp_richcompare, slot(compare)},
+    {Py_tp_call, slot(call)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {0, nullptr}};
 PyType_Spec spec = {"flambeau.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace

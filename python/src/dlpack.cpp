@@ -196,10 +196,11 @@ PyObject* to_dlpack(PyObject*, PyObject* o) {
   return guarded([&] { return to_capsule(expect_tensor(o, "to_dlpack: tensor"), false, false); });
 }
 
-PyMethodDef functions[] = {
-    {"from_dlpack", as_function(from_dlpack), kFast, "A tensor on another library's memory."},
-    {"_to_dlpack", to_dlpack, METH_O, nullptr},
-    {}};
+PyMethodDef functions[] = {{"from_dlpack", as_function(from_dlpack), kFast,
+                            "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor on "
+                            "another library's memory."},
+                           {"_to_dlpack", to_dlpack, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

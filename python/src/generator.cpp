@@ -139,12 +139,13 @@ PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {}};
 PyGetSetDef getset[] = {{"device", device, nullptr, nullptr, nullptr}, {}};
-PyType_Slot slots[] = {{Py_tp_new, slot(construct)},
-                       {Py_tp_dealloc, slot(dealloc)},
-                       {Py_tp_methods, methods},
-                       {Py_tp_getset, getset},
-                       {Py_tp_doc, const_cast<char*>("A source of random numbers.")},
-                       {0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_new, slot(construct)},
+    {Py_tp_dealloc, slot(dealloc)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_doc, const_cast<char*>("Generator(device='cpu')\n--\n\nA source of random numbers.")},
+    {0, nullptr}};
 PyType_Spec spec = {"flambeau._C.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT, slots};
 
 PyMethodDef functions[] = {{"_rebuild_generator", rebuild, METH_VARARGS, nullptr}, {}};

@@ -120,8 +120,10 @@ PyObject* requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t nargs
 }
 
 const PyMethodDef kTable[] = {
-    {"size", as_function(size), kFast, "The sizes, or the size of one dim."},
-    {"stride", as_function(stride), kFast, "Steps between neighbours, in elements."},
+    {"size", as_function(size), kFast,
+     "size($self, dim=None)\n--\n\nThe sizes, or the size of one dim."},
+    {"stride", as_function(stride), kFast,
+     "stride($self, dim=None)\n--\n\nSteps between neighbours, in elements."},
     {"dim", count<ndim_of>, METH_NOARGS, "The number of dims."},
     {"ndimension", count<ndim_of>, METH_NOARGS, "The number of dims."},
     {"numel", count<numel_of_tensor>, METH_NOARGS, "The number of elements."},
@@ -140,12 +142,16 @@ const PyMethodDef kTable[] = {
     {"is_distributed", test<never>, METH_NOARGS, nullptr},
     {"is_pinned", test<never>, METH_VARARGS, nullptr},
     {"is_contiguous", as_function(is_contiguous), kFast,
-     "Do the elements follow each other in memory in the order of their indices?"},
-    {"dim_order", as_function(dim_order), kFast, nullptr},
+     "is_contiguous($self, memory_format=None)\n--\n\nDo the elements follow each other in memory "
+     "in the order of their indices?"},
+    {"dim_order", as_function(dim_order), kFast,
+     "dim_order($self, *, ambiguity_check=False)\n--\n\nThe dims from the outermost in memory to "
+     "the innermost."},
     {"is_same_size", is_same_size, METH_O, nullptr},
     {"is_set_to", is_set_to, METH_O, nullptr},
     {"requires_grad_", as_function(requires_grad_), kFast,
-     "Tells the tape to record what is done with the tensor; returns it."}};
+     "requires_grad_($self, requires_grad=True)\n--\n\nTells the tape to record what is done with "
+     "the tensor; returns it."}};
 
 }  // namespace
 

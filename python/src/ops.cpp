@@ -63,6 +63,18 @@ PyObject* new_room(PyObject* parent, const char* name) {
   return room;
 }
 
+// The schema with what Python adds to it: out= and, for factories, requires_grad=.
+std::string python_schema(const OpInfo& op) {
+  std::string text = op.schema;
+  std::string extra;
+  if (op.out_function) extra += ", Tensor? out=None";
+  if (text.find("pin_memory") != text.npos) extra += ", bool requires_grad=False";
+  if (extra.empty()) return text;
+  size_t end = text.rfind(") ->");
+  bool starred = text.find("*, ") != text.npos;
+  return text.insert(end, starred ? extra : ", *" + extra);
+}
+
 // _schema("add"), _schema("torch.Tensor.add"): the schemas of an op, None for anything else.
 PyObject* schema(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
@@ -78,7 +90,7 @@ PyObject* schema(PyObject*, PyObject* name) {
     if (!op) return Py_NewRef(Py_None);
     Ref list = own(PyList_New(0));
     for (int i = 0; i < op->count; i++) {
-      Ref one(to_str(op->overloads[i].schema));
+      Ref one(to_str(python_schema(op->overloads[i])));
       checked(PyList_Append(list.get(), one.get()));
     }
     return list.release();

@@ -159,7 +159,10 @@ PyType_Slot parameter_slots[] = {
     {Py_tp_dealloc, slot(tensor_dealloc)},
     {Py_tp_traverse, slot(tensor_traverse)},
     {Py_tp_clear, slot(tensor_clear)},
-    {Py_tp_doc, const_cast<char*>("A tensor that modules list among their parameters.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Parameter(data=None, requires_grad=True)\n--\n\nA tensor that modules list among "
+         "their parameters.")},
     {0, nullptr}};
 PyType_Spec parameter_spec = {"flambeau.nn.parameter.Parameter", sizeof(PyTensor), 0,
                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
