@@ -298,3 +298,25 @@ def test_a_slow_worker_times_out():
     )
     with pytest.raises(RuntimeError, match="timeout=0.2"):
         list(slow)
+
+
+class Large(Squares):
+    def __getitem__(self, i):
+        return fl.full((6000,), float(i)), i
+
+
+def test_memory_of_dropped_batches_is_used_again_and_of_held_ones_is_not():
+    held = []
+    for k, (x, i) in enumerate(data.DataLoader(Large(60), 2, num_workers=2)):
+        assert (x == i[:, None]).all()
+        if k % 3 == 0:
+            held.append((x, i))
+    assert len(held) == 10
+    for x, i in held:
+        assert (x == i[:, None]).all()
+
+
+def test_held_batches_keep_no_descriptors():
+    before = len(os.listdir("/proc/self/fd"))
+    held = list(data.DataLoader(Large(40), 1, num_workers=1))
+    assert len(os.listdir("/proc/self/fd")) - before < 10 and len(held) == 40

@@ -305,7 +305,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._turn = 0
         for worker in self._workers:
             worker.active = True
-            worker.channel.send(0, RESUME, None)
+            worker.channel.send(0, RESUME, None, wait=False)
         if self._workers:
             self._prefetch()
 
@@ -327,7 +327,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         except StopIteration:
             return
         try:
-            worker.channel.send(self._task, TASK, indices)
+            worker.channel.send(self._task, TASK, indices, wait=False)
         except ConnectionError:
             worker.fail()
         self._open[self._task] = worker
@@ -362,6 +362,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for worker in found:
             try:
                 task, kind, value = worker.channel.receive()
+                worker.channel.flush()
             except (EOFError, ConnectionError):
                 worker.fail()
             if task < self._first:

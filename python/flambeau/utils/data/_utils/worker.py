@@ -9,6 +9,7 @@ import sys
 import traceback
 
 import flambeau
+from flambeau.utils.data._utils import collate
 from flambeau.utils.data._utils.fetch import make_fetcher
 from flambeau.utils.data._utils.transport import Channel
 
@@ -106,6 +107,7 @@ def _serve(channel, settings, worker_id):
             return
         except Exception as error:  # the batch cannot be pickled
             channel.send(task, ERROR, _described(error))
+        del value  # its memory is for the next batch
 
 
 def _main(channel, foreign, settings, worker_id):
@@ -113,6 +115,7 @@ def _main(channel, foreign, settings, worker_id):
     for other in foreign:  # a copy held here would hide the loader's death from its workers
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collate.place = channel.place
     flambeau.set_num_threads(1)
     _seed_all(settings.base_seed, worker_id)
     seed = settings.base_seed + worker_id
