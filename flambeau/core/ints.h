@@ -29,7 +29,10 @@ class IntList {
   int64_t operator[](size_t i) const { return data_[i]; }
   int64_t back() const { return data_[size_ - 1]; }
   bool operator==(IntList o) const {
-    return size_ == o.size_ && std::equal(begin(), end(), o.begin());
+    if (size_ != o.size_) return false;
+    for (size_t i = 0; i < size_; i++)  // std::equal calls memcmp, which costs more than the few dims
+      if (data_[i] != o.data_[i]) return false;
+    return true;
   }
 
  private:

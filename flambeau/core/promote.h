@@ -11,6 +11,10 @@ FL_API void set_default_dtype(DType dtype);
 inline DType default_complex() {
   return default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
 }
+// What a Python number of this kind counts as.
+inline DType default_for(DType t) {
+  return is_float(t) ? default_dtype() : is_complex(t) ? default_complex() : t;
+}
 // Integers and bool become the default float type.
 inline DType to_inexact(DType t) { return is_inexact(t) ? t : default_dtype(); }
 
@@ -20,7 +24,7 @@ class ResultType {
  public:
   void add(const Tensor& t) {
     if (t->is_number)
-      merge(number_, has_number_, is_float(t.dtype()) ? default_dtype() : t.dtype());
+      merge(number_, has_number_, default_for(t.dtype()));
     else if (t->ndim)
       merge(dim_, has_dim_, t.dtype());
     else
