@@ -289,6 +289,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         self._workers = []
+        self._owner = os.getpid()
         self._task = 0  # the next to hand out
         super().__init__(loader)
         context = context_of(loader.multiprocessing_context)
@@ -379,4 +380,5 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             worker.join()
 
     def __del__(self):
-        self._shutdown_workers()
+        if self._owner == os.getpid():  # and not a forked worker of another iterator
+            self._shutdown_workers()
