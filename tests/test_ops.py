@@ -174,14 +174,9 @@ def project(gradients, direction):
 
 def check_slope(f, inputs, create_graph, why):
     gradients = fl.autograd.grad(f(), inputs, create_graph=create_graph, allow_unused=True)
-    direction = [
-        fl.cos(fl.arange(t.numel(), dtype=fl.float64).reshape(t.shape) + i)
-        for i, t in enumerate(inputs)
-    ]
+    direction = directions(inputs, fl.cos)
     expected = slope(f, inputs, direction)
-    along = sum(
-        float((g.detach() * d).sum()) for g, d in zip(gradients, direction) if g is not None
-    )
+    along = project(gradients, direction)
     assert along == pytest.approx(expected, rel=2e-5, abs=2e-6), why
     return gradients
 
@@ -212,10 +207,7 @@ def test_grad(op, sample, dtype, device):
 
 
 def check_second(g, inputs, why):
-    direction = [
-        fl.sin(fl.arange(t.numel(), dtype=fl.float64).reshape(t.shape) + i)
-        for i, t in enumerate(inputs)
-    ]
+    direction = directions(inputs, fl.sin)
     gradients = fl.autograd.grad(g(), inputs, allow_unused=True)
 
     expected = slope(lambda: g().detach(), inputs, direction)
