@@ -80,90 +80,115 @@ void multiply_direct(const Product<T>& g, const Target<T>& target) {
   parallel_for(items, grain_of(height * columns * g.k), body);
 }
 
-// One packed depth of the product: rows of a by the panels of packed b.
+// Rows [i, i + rows) of a panel by columns [j0, stop) of packed b, which begins at column j0.
 template <A kA, class T>
-void multiply_packed(const Tile<T>& shape, int64_t m, int64_t n) {
-  const int64_t block = least(n, kBlockColumns<T>), height = panel_height(m);
-  const int64_t panels = ceil_div(m, height), blocks = ceil_div(n, block);
-  parallel_for(
-      panels * blocks, grain_of(height * block * shape.k), [&](int64_t begin, int64_t end) {
-        Tile<T> t = shape;
-        for (int64_t item = begin; item < end; item++) {
-          const int64_t panel = item % panels, i = panel * height, j0 = item / panels * block;
-          t.a = shape.a + (kA == A::Packed ? panel * kRows * shape.k : i * shape.a_row);
-          for (int64_t j = j0, stop = least(n, j0 + block); j < stop; j += kColumns<T>) {
-            t.b = shape.b + j * shape.k;
-            t.c = shape.c + i * shape.c_row + j;
-            t.columns = least(kColumns<T>, n - j);
-            if (shape.end.bias) t.end.bias = shape.end.bias + j;
-            run<kA, B::Packed>(t, least(height, m - i));
-          }
-        }
-      });
+void multiply_panel(Tile<T>& t, const Epilogue<T>& end, T* c, int64_t j0, int64_t stop,
+                    const T* packed_b, int64_t rows) {
+  for (int64_t j = j0; j < stop; j += kColumns<T>) {
+    t.b = packed_b + (j - j0) * t.k;
+    t.c = c + j;
+    t.columns = least(kColumns<T>, stop - j);
+    if (end.bias) t.end.bias = end.bias + j;
+    run<kA, B::Packed>(t, rows);
+  }
 }
 
 // Packs in parallel, whole panels of `width` lines to a chunk.
 template <class F>
 void pack_panels(int64_t count, int64_t width, int64_t k, const F& pack) {
   const int64_t panels = ceil_div(count, width);
-  const int64_t grain = most(1, 65536 / (width * k));
+  const int64_t grain = most(1, 32768 / (width * k));
   parallel_for(panels, grain,
                [&](int64_t begin, int64_t end) { pack(begin * width, least(count, end * width)); });
 }
 
-template <class S, class T>
-void pack_rows_of_a(const Product<S>& g, const S* a, int64_t m, int64_t k, T* out) {
+// One depth of the product: rows of a (packed already, if kA says so) by all of b. The threads
+// share a and each packs the columns of b that it uses, so b does not travel between their caches.
+template <A kA, class S, class T>
+void share_columns(const Product<S>& g, const Tile<T>& shape, const Epilogue<T>& end, const S* b,
+                   int64_t m, int64_t n, int64_t block) {
   const int64_t height = panel_height(m);
-  pack_panels(m, height, k, [&](int64_t i, int64_t stop) {
-    pack_a(a + i * g.a_row, g.a_row, g.a_col, stop - i, height, k, out + i / height * kRows * k);
+  parallel_for(ceil_div(n, block), 1, [&](int64_t begin, int64_t stop) {
+    Tile<T> t = shape;
+    T* packed =
+        static_cast<T*>(scratch(Scratch::GemmB, sizeof(T) * size_t((block + kColumns<T>)*t.k)));
+    for (int64_t j0 = begin * block; j0 < least(n, stop * block); j0 += block) {
+      const int64_t width = least(block, n - j0);
+      pack_b(b + j0 * g.b_col, g.b_row, g.b_col, width, t.k, packed);
+      for (int64_t i = 0; i < m; i += height) {
+        t.a = shape.a + (kA == A::Packed ? i / height * kRows * t.k : i * t.a_row);
+        multiply_panel<kA>(t, end, shape.c + i * t.c_row, j0, j0 + width, packed,
+                           least(height, m - i));
+      }
+    }
   });
 }
 
-template <class S, class T>
-void pack_columns_of_b(const Product<S>& g, const S* b, int64_t n, int64_t k, T* out) {
-  pack_panels(n, kColumns<T>, k, [&](int64_t j, int64_t stop) {
-    pack_b(b + j * g.b_col, g.b_row, g.b_col, stop - j, k, out + j * k);
-  });
+// The same where columns are too few to share: b is packed once, the threads share its rows.
+template <A kA, class S, class T>
+void share_rows(const Product<S>& g, const Tile<T>& shape, const Epilogue<T>& end, const S* b,
+                int64_t m, int64_t n) {
+  const int64_t height = panel_height(m), block = kBlockColumns<T>;
+  T* packed =
+      static_cast<T*>(scratch(Scratch::GemmB, sizeof(T) * size_t((block + kColumns<T>)*shape.k)));
+  for (int64_t j0 = 0; j0 < n; j0 += block) {
+    const int64_t width = least(block, n - j0);
+    pack_panels(width, kColumns<T>, shape.k, [&](int64_t j, int64_t stop) {
+      pack_b(b + (j0 + j) * g.b_col, g.b_row, g.b_col, stop - j, shape.k, packed + j * shape.k);
+    });
+    parallel_for(ceil_div(m, height), grain_of(height * width * shape.k),
+                 [&](int64_t begin, int64_t stop) {
+                   Tile<T> t = shape;
+                   for (int64_t i = begin * height; i < least(m, stop * height); i += height) {
+                     t.a = shape.a + (kA == A::Packed ? i / height * kRows * t.k : i * t.a_row);
+                     multiply_panel<kA>(t, end, shape.c + i * t.c_row, j0, j0 + width, packed,
+                                        least(height, m - i));
+                   }
+                 });
+  }
 }
 
-// Columns of b to pack at a time. A narrow block is still in L2 when it is used; with few rows the
-// threads need a wide one to share.
+// Columns of b for one item of work, or 0 if the threads are to share rows. None of this changes a
+// result.
 template <class T>
-int64_t columns_to_pack(int64_t m, int64_t n) {
-  const bool narrow = n <= kBlockColumns<T> || m >= 8 * kRows || num_threads() == 1;
-  return narrow ? kBlockColumns<T> : kSuper;
+int64_t columns_to_share(int64_t m, int64_t n) {
+  if (num_threads() == 1) return kBlockColumns<T>;
+  if (m >= 4 * n || n < 4 * kColumns<T>) return 0;
+  const int64_t even = ceil_div(ceil_div(n, 8), kColumns<T>) * kColumns<T>;
+  return least(kBlockColumns<T>, even);
 }
 
 // Rows i0.. by columns j0.. of c, all of k, in order of rising k.
 template <A kA, class S, class T>
 void multiply_block(const Product<S>& g, const Target<T>& target, int64_t i0, int64_t m, int64_t j0,
                     int64_t n) {
-  const int64_t depth = depth_of<T>(g.k), columns = least(n, columns_to_pack<T>(m, n));
-  auto room = [&](Scratch slot, int64_t lines) {
-    return static_cast<T*>(scratch(slot, sizeof(T) * size_t(lines * depth)));
-  };
-  T* packed_b = room(Scratch::GemmB, columns + kColumns<T>);
-  T* packed_a = kA == A::Packed ? room(Scratch::GemmA, ceil_div(m, kRows) * kRows) : nullptr;
+  const int64_t depth = depth_of<T>(g.k), block = columns_to_share<T>(m, n),
+                height = panel_height(m);
   for (int64_t p = 0; p < g.k; p += depth) {
     Tile<T> t;
     t.k = least(depth, g.k - p);
+    const S* a = g.a + i0 * g.a_row + p * g.a_col;
+    const S* b = g.b + p * g.b_row + j0 * g.b_col;
     if constexpr (kA == A::Packed) {
-      pack_rows_of_a(g, g.a + i0 * g.a_row + p * g.a_col, m, t.k, packed_a);
-      t.a = packed_a;
+      T* packed = static_cast<T*>(
+          scratch(Scratch::GemmA, sizeof(T) * size_t(ceil_div(m, height) * kRows * depth)));
+      pack_panels(m, height, t.k, [&](int64_t i, int64_t stop) {
+        pack_a(a + i * g.a_row, g.a_row, g.a_col, stop - i, height, t.k,
+               packed + i / height * kRows * t.k);
+      });
+      t.a = packed;
     } else {
-      t.a = g.a + i0 * g.a_row + p * g.a_col;
-      t.a_row = g.a_row, t.a_col = g.a_col;
+      t.a = a, t.a_row = g.a_row, t.a_col = g.a_col;
     }
-    t.b = packed_b;
+    t.c = target.c + i0 * target.c_row + j0;
     t.c_row = target.c_row;
-    const Epilogue<T> end = target.part(p == 0, p + depth >= g.k);
-    for (int64_t j = j0; j < j0 + n; j += columns) {
-      const int64_t width = least(columns, j0 + n - j);
-      pack_columns_of_b(g, g.b + p * g.b_row + j * g.b_col, width, t.k, packed_b);
-      t.c = target.c + i0 * target.c_row + j;
-      t.end = end;
-      if (end.bias) t.end.bias = end.bias + j;
-      multiply_packed<kA>(t, m, width);
+    t.end = target.part(p == 0, p + depth >= g.k);
+    Epilogue<T> end = t.end;
+    if (end.bias) end.bias += j0;
+    if (block) {
+      share_columns<kA>(g, t, end, b, m, n, block);
+    } else {
+      share_rows<kA>(g, t, end, b, m, n);
     }
   }
 }
@@ -184,9 +209,12 @@ void multiply(const Product<T>& g) {
   const int64_t walk = g.n * g.k;
   const bool cached = walk <= 1 << 20 && g.m <= (walk <= 1 << 18 ? 4 * kRows : kRows);
   if (g.b_col == 1 && (small || cached)) return multiply_direct(g, target);
-  // Few columns or little work: copying a costs more than it saves.
-  const bool adjacent = g.a_col == 1 || (g.a_row == 1 && small);
-  if (adjacent && (small || g.m <= kRows || g.n <= 4 * kColumns<T>)) {
+  // Rows of a are read where they lie: a copy gains nothing, and threads would fetch it from each
+  // other's caches. Unless they stand whole pages apart, where a tile's rows would push each other
+  // out of L1.
+  const bool apart = g.a_row * int64_t(sizeof(T)) % 4096 == 0 && kRows > 8;
+  const bool few = small || g.m <= kRows || g.n <= 4 * kColumns<T>;
+  if ((g.a_col == 1 && (few || !apart)) || (g.a_row == 1 && small)) {
     return multiply_blocked<A::Strided>(g, target);
   }
   multiply_blocked<A::Packed>(g, target);
