@@ -93,4 +93,42 @@ Tensor nll_loss_grad(const Tensor& g, const Tensor& self, const Tensor& target,
                      const Tensor& weight, const Tensor& total_weight, int64_t reduction,
                      int64_t ignore_index);
 
+// ---- reductions and scans ----
+// What is taken from the count in a variance; True and None stand for one.
+struct Correction {
+  double value;
+  Correction(bool unbiased) : value(unbiased) {}
+  Correction(const std::optional<Scalar>& given) : value(given ? given->to_double() : 1) {}
+};
+Tensor amax_backward(const Tensor& g, const Tensor& self, const Tensor& result, const Dims& dim,
+                     bool keepdim);
+Tensor extreme_backward(const Tensor& g, const Tensor& self, const Tensor& result);
+Tensor aminmax_backward(const Tensor& g_min, const Tensor& g_max, const Tensor& self,
+                        const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
+                        bool keepdim);
+// g to the places that `indices` name along a dim.
+Tensor value_selecting_backward(const Tensor& g, int64_t dim, const Tensor& indices, IntList sizes,
+                                bool keepdim);
+Tensor var_backward(const Tensor& g, const Tensor& self, const Dims& dim, Correction correction,
+                    bool keepdim);
+Tensor std_backward(const Tensor& g, const Tensor& self, const Tensor& result, const Dims& dim,
+                    Correction correction, bool keepdim);
+Tensor var_mean_backward(const Tensor& g_var, const Tensor& g_mean, const Tensor& self,
+                         const Dims& dim, Correction correction, bool keepdim);
+Tensor std_mean_backward(const Tensor& g_std, const Tensor& g_mean, const Tensor& self,
+                         const Tensor& result, const Dims& dim, Correction correction,
+                         bool keepdim);
+Tensor nansum_backward(const Tensor& g, const Tensor& self, const Dims& dim, bool keepdim);
+Tensor logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                          const Dims& dim, bool keepdim);
+Tensor vector_norm_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                            const Scalar& ord, const Dims& dim, bool keepdim);
+Tensor prod_backward(const Tensor& g, const Tensor& self, const Tensor& result);
+Tensor prod_dim_backward(const Tensor& g, const Tensor& self, const Tensor& result, int64_t dim,
+                         bool keepdim);
+Tensor cumsum_backward(const Tensor& g, int64_t dim);
+Tensor cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& result,
+                             int64_t dim);
+
 }  // namespace flambeau

@@ -1,4 +1,5 @@
-// The reduction engine: any set of dims comes down to [outer][n][inner], the form the kernels know.
+// The reduction engine: any set of dims comes down to [outer][reps][n][inner], the form
+// the kernels know.
 #include "flambeau/kernels/cpu/reduce.h"
 
 #include "flambeau/ops/runtime.h"
@@ -32,16 +33,14 @@ Ints reduced_sizes(const Tensor& self, uint64_t mask, bool keepdim) {
   return sizes;
 }
 
-// Sizes and strides as one run each: kept dims before, the reduced ones, kept dims after. False if
-// that needs a copy.
+// Sizes and strides as runs: two of kept dims, two of reduced ones. False if that needs a copy.
 struct Form {
-  int64_t outer = 1, n = 1, inner = 1;
-  int64_t x_outer = 0, x_n = 0, x_inner = 0;
+  int64_t outer = 1, reps = 1, n = 1, inner = 1;
+  int64_t x_outer = 0, x_reps = 0, x_n = 0, x_inner = 0;
 };
 
 // Joins dim (size, stride) in front of a run; false if they do not join.
 bool join(int64_t& run_size, int64_t& run_stride, int64_t size, int64_t stride) {
-  if (size == 1) return true;
   if (run_size == 1) {
     run_size = size;
     run_stride = stride;
@@ -52,18 +51,19 @@ bool join(int64_t& run_size, int64_t& run_stride, int64_t size, int64_t stride) 
   return true;
 }
 
+// Walks from the last dim. Results keep the order of the kept dims, indices that of the reduced
+// ones, so once the second run of a kind is begun the first takes no more.
 bool find_form(const Tensor& self, uint64_t mask, Form& f) {
-  int part = 0;  // 0: inner, 1: reduced, 2: outer, walking from the last dim
   for (int64_t d = self.ndim() - 1; d >= 0; d--) {
-    if (self.size(d) == 1) continue;
-    bool gone = mask >> d & 1;
-    if (gone && part == 0) part = 1;
-    if (!gone && part == 1) part = 2;
-    if (gone && part == 2) return false;
     int64_t size = self.size(d), stride = self.stride(d);
-    bool ok = part == 0   ? join(f.inner, f.x_inner, size, stride)
-              : part == 1 ? join(f.n, f.x_n, size, stride)
-                          : join(f.outer, f.x_outer, size, stride);
+    if (size == 1) continue;
+    bool ok;
+    if (mask >> d & 1) {
+      ok = (f.reps == 1 && join(f.n, f.x_n, size, stride)) || join(f.reps, f.x_reps, size, stride);
+    } else {
+      ok = (f.outer == 1 && f.n == 1 && join(f.inner, f.x_inner, size, stride)) ||
+           join(f.outer, f.x_outer, size, stride);
+    }
     if (!ok) return false;
   }
   return true;
@@ -94,16 +94,47 @@ Tensor cast_to(const Tensor& t, DType dtype) {
   return copy;
 }
 
-void run(std::string_view op, ReduceOp body, const Tensor& self, uint64_t mask, const Tensor& out,
-         const Tensor* out2, const Scalar& p) {
-  // The kernel takes some input types as they are; others are cast to the result's.
-  int native = reduce_result(body, self.dtype());
-  Tensor x = self;
-  if (native != int(out.dtype())) x = cast_to(self, out.dtype());
-  if (native != int(out.dtype())) {
-    FL_CHECK(reduce_result(body, x.dtype()) == int(out.dtype()), NotImplementedError,
-             "{}: not defined for {}", op, self.dtype());
+// Without elements there is no largest one.
+void check_elements(std::string_view op, ReduceOp body, const Tensor& self, uint64_t mask,
+                    const Dims& dims) {
+  switch (body) {
+    case ReduceOp::AMax:
+    case ReduceOp::AMin:
+    case ReduceOp::AMinMax:
+    case ReduceOp::MaxIndex:
+    case ReduceOp::MinIndex:
+    case ReduceOp::ArgMax:
+    case ReduceOp::ArgMin:
+      break;
+    default:
+      return;
   }
+  bool all = !dims || dims->empty(), finds = body == ReduceOp::ArgMax || body == ReduceOp::ArgMin;
+  FL_CHECK(!all || self.numel() || finds, RuntimeError,
+           "{}: at least one element is needed, got shape {}; name a dim of other size than 0", op,
+           self.sizes());
+  for (int64_t d = 0; d < self.ndim(); d++) {
+    FL_CHECK(!(mask >> d & 1) || self.size(d), IndexError,
+             "{}: dim {} must have a size other than 0, got shape {}", op, d, self.sizes());
+  }
+}
+
+// The input as the kernel takes it, and the dtype that the kernel makes of it: some input types are
+// reduced as they are, others are cast to the result's.
+DType choose_input(std::string_view op, ReduceOp body, const Tensor& self, DType dtype, Tensor& x) {
+  int made = reduce_result(body, self.dtype());
+  if (made == int(dtype)) {
+    x = self;
+    return dtype;
+  }
+  x = cast_to(self, dtype);
+  made = reduce_result(body, dtype);
+  FL_CHECK(made >= 0, NotImplementedError, "{}: not defined for {}", op, self.dtype());
+  return DType(made);
+}
+
+void run(ReduceOp body, const Tensor& x, uint64_t mask, const Tensor& out, const Tensor* out2,
+         const Scalar& p) {
   Form f;
   Tensor moved = x;
   if (!find_form(x, mask, f)) {
@@ -120,6 +151,8 @@ void run(std::string_view op, ReduceOp body, const Tensor& self, uint64_t mask, 
   args.x_outer = f.x_outer;
   args.x_n = f.x_n;
   args.x_inner = f.x_inner;
+  args.reps = f.reps;
+  args.x_reps = f.x_reps;
   args.x = moved->data;
   args.out = out->data;
   args.out2 = out2 ? (*out2)->data : nullptr;
@@ -132,20 +165,29 @@ void run(std::string_view op, ReduceOp body, const Tensor& self, uint64_t mask, 
 Tensor reduce_one(std::string_view op, ReduceOp body, const Tensor& self, const Dims& dims,
                   bool keepdim, DType dtype, const Scalar& p) {
   uint64_t mask = dim_mask(op, self, dims);
-  Tensor out = new_tensor(reduced_sizes(self, mask, keepdim), dtype, self.device());
-  if (has_memory(out) && out.numel()) run(op, body, self, mask, out, nullptr, p);
-  return out;
+  FL_CHECK(body != ReduceOp::Mean || is_inexact(dtype), RuntimeError,
+           "{}: a floating or complex dtype is needed, got {}; cast or give dtype", op, dtype);
+  check_elements(op, body, self, mask, dims);
+  Ints sizes = reduced_sizes(self, mask, keepdim);
+  if (!has_memory(self) || !numel_of(sizes)) return new_tensor(sizes, dtype, self.device());
+  Tensor x;
+  Tensor out = new_tensor(sizes, choose_input(op, body, self, dtype, x), self.device());
+  run(body, x, mask, out, nullptr, p);
+  return cast_to(out, dtype);
 }
 
 std::tuple<Tensor, Tensor> reduce_two(std::string_view op, ReduceOp body, const Tensor& self,
                                       const Dims& dims, bool keepdim, DType dtype, DType dtype2,
                                       const Scalar& p) {
   uint64_t mask = dim_mask(op, self, dims);
+  check_elements(op, body, self, mask, dims);
   Ints sizes = reduced_sizes(self, mask, keepdim);
-  Tensor out = new_tensor(sizes, dtype, self.device()),
-         out2 = new_tensor(sizes, dtype2, self.device());
-  if (has_memory(out) && out.numel()) run(op, body, self, mask, out, &out2, p);
-  return {out, out2};
+  Tensor out2 = new_tensor(sizes, dtype2, self.device());
+  if (!has_memory(self) || !out2.numel()) return {new_tensor(sizes, dtype, self.device()), out2};
+  Tensor x;
+  Tensor out = new_tensor(sizes, choose_input(op, body, self, dtype, x), self.device());
+  run(body, x, mask, out, &out2, p);
+  return {cast_to(out, dtype), out2};
 }
 
 }  // namespace flambeau

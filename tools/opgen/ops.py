@@ -327,7 +327,14 @@ def out_return(sig: Signature) -> str:
 
 
 def declarations(row: Row, sig: Signature) -> str:
-    text = f"FL_API {sig.returns} {sig.name}({sig.params()});\n"
+    # Defaults that make a call like a shorter overload's would be ambiguous in C++.
+    shorter = any(
+        [a.cpp for a in s.args] == [a.cpp for a in sig.args[: len(s.args)]]
+        and all(a.default for a in sig.args[len(s.args) :])
+        for s in row.sigs
+        if len(s.args) < len(sig.args)
+    )
+    text = f"FL_API {sig.returns} {sig.name}({sig.params(defaults=not shorter)});\n"
     if "inplace" in row.forms:
         text += f"FL_API Tensor& {sig.name}_({sig.params(first='Tensor&')});\n"
     if has_out(row, sig):
