@@ -11,8 +11,8 @@ Tensor linear_input_backward(const Tensor& g, const Tensor& weight) {
 
 // dW = g.T @ x, over all rows
 Tensor linear_weight_backward(const Tensor& g, const Tensor& input, int64_t ndim) {
-  Tensor rows =
-      ops::reshape(input, {input.numel() / std::max<int64_t>(input.size(-1), 1), input.size(-1)});
+  int64_t count = numel_of(IntList(input->sizes, size_t(input.ndim() - 1)));
+  Tensor rows = ops::reshape(input, {count, input.size(-1)});
   if (ndim == 1) return ops::mv(ops::adjoint(rows), ops::reshape(g, {-1}));
   Tensor gs = ops::reshape(g, {rows.size(0), g.size(-1)});
   return ops::mm(ops::transpose(gs, 0, 1), ops::conj(rows));

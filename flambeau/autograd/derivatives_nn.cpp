@@ -14,8 +14,13 @@ Tensor convolution_input(const Tensor& g, const Tensor& weight, IntList sizes, I
     int64_t full = (g.size(int64_t(d) + 2) - 1) * at(stride, d) - 2 * at(padding, d) + reach;
     extra.push_back(transposed ? 0 : sizes[d + 2] - full);
   }
-  return ops::convolution(g, weight, Tensor(), stride, padding, dilation, !transposed, extra,
-                          groups);
+  Tensor gx =
+      ops::convolution(g, weight, Tensor(), stride, padding, dilation, !transposed, extra, groups);
+  for (size_t d = 2; d < sizes.size();
+       d++) {  // output padding beyond the stride leaves places that came from no input
+    if (gx.size(int64_t(d)) > sizes[d]) gx = ops::narrow(gx, int64_t(d), 0, sizes[d]);
+  }
+  return gx;
 }
 
 Ints no_output_padding(IntList stride) { return Ints(stride.size(), 0); }

@@ -31,6 +31,10 @@ V minimum(V a, S b) {
   return min(a, V(b));
 }
 template <class V>
+V _depends(V a, V) {
+  return a;
+}
+template <class V>
 V sgn(V a) {
   return Sgn()(a);
 }

@@ -153,6 +153,10 @@ Tensor as_strided_scatter_impl(const Tensor& self, const Tensor& src, IntList si
   return copy;
 }
 
+Tensor bitwise_not_impl(const Tensor& self) {
+  return self.dtype() == DType::Bool ? logical_not(self) : _bitwise_not(self);
+}
+
 Tensor conj_impl(const Tensor& self) {
   return is_complex(self.dtype()) ? conj_physical(self) : self;
 }

@@ -290,8 +290,7 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
     Ints sizes(self.sizes());
     sizes[sizes.size() - 1] = other.size(1);
     return reshape(
-        mm(reshape(self, {self.numel() / std::max<int64_t>(self.size(-1), 1), self.size(-1)}),
-           other),
+        mm(reshape(self, {numel_of(IntList(self->sizes, size_t(a - 1))), self.size(-1)}), other),
         sizes);
   }
   return matmul_batches(self, other);

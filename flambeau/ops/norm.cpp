@@ -192,7 +192,9 @@ Tensor instance_norm_impl(const Tensor& input, const Tensor& weight, const Tenso
   int64_t n = input.size(0), c = input.size(1);
   Ints merged{1, n * c};
   for (int64_t d = 2; d < input.ndim(); d++) merged.push_back(input.size(d));
-  auto spread = [&](const Tensor& t) { return t.defined() ? reshape(expand(unsqueeze(t, 0), {n, c}), {n * c}) : t; };
+  auto spread = [&](const Tensor& t) {
+    return t.defined() ? reshape(expand(unsqueeze(t, 0), {n, c}), {n * c}) : t;
+  };
   Tensor mean = spread(running_mean), var = spread(running_var);
   Tensor out = batch_norm(reshape(contiguous(input), merged), spread(weight), spread(bias), mean,
                           var, use_input_stats, momentum, eps, false);

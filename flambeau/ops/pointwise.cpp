@@ -101,6 +101,8 @@ void choose(Call& call, Inputs inputs, Numbers numbers) {
     call.common = type.get();
   }
   if (op.rule == DTypeRule::Float) call.common = to_inexact(call.common);
+  FL_CHECK(op.takes_bool || call.common != DType::Bool, RuntimeError,
+           "{}: not defined for bool; use logical_not or bitwise_xor", op.name);
   call.compute = compute_type(call.common);
   call.loop = op.tables[int(active_isa)]->loops[int(call.compute)];
   if (FL_UNLIKELY(!call.loop)) no_loop(op, call.common);
@@ -321,7 +323,7 @@ Device check_devices(std::string_view op, Inputs inputs, std::string_view names)
 }
 
 Device list_device(std::string_view op, TensorList tensors) {
-  FL_CHECK(!tensors.empty(), RuntimeError, "{}: at least one tensor is needed, got an empty list",
+  FL_CHECK(!tensors.empty(), ValueError, "{}: at least one tensor is needed, got an empty list",
            op);
   for (const Tensor& t : tensors) check_devices(op, {&tensors[0], &t});
   return tensors[0].device();

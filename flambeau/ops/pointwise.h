@@ -22,6 +22,7 @@ struct PointwiseOp {
   DTypeRule rule;
   uint8_t ignored;    // bit i: tensor i takes no part in promotion
   uint8_t promoting;  // bit i: number i does
+  bool takes_bool;    // subtraction of bools has no meaning
   const PointwiseTable* tables[kIsas];
 };
 

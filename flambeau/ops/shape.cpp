@@ -145,6 +145,29 @@ Tensor view_as_complex_impl(const Tensor& self) {
                       g);
 }
 
+Tensor view_dtype_impl(const Tensor& self, DType dtype) {
+  int64_t from = itemsize(self.dtype()), to = itemsize(dtype);
+  Geometry g{Ints(self.sizes()), Ints(self.strides()), self->offset()};
+  if (from == to) return make_view_as(self, dtype, g);
+  FL_CHECK(self.ndim() > 0, RuntimeError,
+           "view: a 0-d tensor of {} cannot be read as {}, whose elements have another size",
+           self.dtype(), dtype);
+  size_t last = size_t(self.ndim() - 1);
+  FL_CHECK(self.stride(-1) == 1 || self.size(-1) == 1, RuntimeError,
+           "view: elements of {} must lie together to be read as {}, got strides {}", self.dtype(),
+           dtype, self.strides());
+  int64_t bytes = self.size(-1) * from;
+  bool fits = bytes % to == 0 && g.offset * from % to == 0;
+  for (size_t d = 0; d < last; d++) fits = fits && g.strides[d] * from % to == 0;
+  FL_CHECK(fits, RuntimeError,
+           "view: {} of {} with strides {} and offset {} do not divide into elements of {}",
+           self.sizes(), self.dtype(), self.strides(), g.offset, dtype);
+  for (size_t d = 0; d < last; d++) g.strides[d] = g.strides[d] * from / to;
+  g.sizes[last] = bytes / to;
+  g.offset = g.offset * from / to;
+  return make_view_as(self, dtype, g);
+}
+
 Tensor real_impl(const Tensor& self) {
   if (!is_complex(self.dtype())) return self;
   Tensor parts = view_as_real(self);

@@ -157,7 +157,7 @@ Geometry unfold_geometry(const Tensor& self, int64_t dimension, int64_t size, in
 }
 
 std::vector<Geometry> unbind_geometry(const Tensor& self, int64_t dim) {
-  need_dims("unbind", self);
+  FL_CHECK(self.ndim() > 0, IndexError, "unbind: a 0-d tensor has no dim to unbind");
   dim = wrap_dim("unbind", dim, self.ndim());
   std::vector<Geometry> list;
   for (int64_t i = 0; i < self.size(dim); i++) list.push_back(select_geometry(self, dim, i));

@@ -16,7 +16,7 @@ META = re.compile(r"\b(\w+)\.(" + "|".join(METADATA) + r")\b")
 SCALAR_FUNCTIONS = set(
     """abs acos acosh asin asinh atan atan2 atanh ceil conj copysign cos cosh digamma erf erfc erfinv exp exp2 expm1
     floor fma fmod isfinite isinf isnan lgamma log log10 log1p log2 maximum minimum pow reciprocal remainder round rsqrt
-    sgn sigmoid sign sin sinc sinh sqrt square tan tanh trunc where real hypot""".split()
+    sgn sigmoid sign _depends sin sinc sinh sqrt square tan tanh trunc where real hypot""".split()
 )
 NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 

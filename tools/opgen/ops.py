@@ -38,16 +38,17 @@ def pointwise_op(row: Row, sig: Signature) -> str:
         rule(row),
         ignored,
         promote,
+        "false" if "nobool" in row.number_types else "true",
     )
 
 
 def pointwise_constant(
-    symbol, name, arguments, inputs, params, dtype_rule, ignored, promote
+    symbol, name, arguments, inputs, params, dtype_rule, ignored, promote, takes_bool="true"
 ) -> str:
     tables = ", ".join(f"&{isa}::{symbol}Loops" for isa in ("v2", "v3", "v4"))
     return (
         f'constexpr PointwiseOp k{symbol}{{"{name}", "{arguments}", {inputs}, {params}, DTypeRule::{dtype_rule}, '
-        f"{ignored}, {promote}, {{{tables}}}}};\n"
+        f"{ignored}, {promote}, {takes_bool}, {{{tables}}}}};\n"
     )
 
 
