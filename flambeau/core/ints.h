@@ -30,7 +30,7 @@ class IntList {
   int64_t back() const { return data_[size_ - 1]; }
   bool operator==(IntList o) const {
     if (size_ != o.size_) return false;
-    for (size_t i = 0; i < size_; i++)  // std::equal calls memcmp, which costs more than the few dims
+    for (size_t i = 0; i < size_; i++)  // a call of memcmp costs more than these few steps
       if (data_[i] != o.data_[i]) return false;
     return true;
   }
