@@ -53,6 +53,22 @@ PyObject* reduce_fields(PyObject* self, PyObject*) {
   });
 }
 
+// max((values, indices)); pickles of torch pass an empty dict besides.
+PyObject* new_fields(PyTypeObject* type, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject *values, *ignored = nullptr;
+    if (!PyArg_ParseTuple(args, "O|O", &values, &ignored)) throw ErrorSet{};
+    Ref fields = own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "_fields"));
+    Ref list = own(PySequence_Tuple(values));
+    Py_ssize_t count = PyTuple_Size(list.get()), want = PyTuple_Size(fields.get());
+    FL_CHECK(count == want, TypeError, "return_types: takes {} values, got {}", int64_t(want),
+             int64_t(count));
+    Ref one = own(PyTuple_Pack(1, list.get()));
+    auto make = reinterpret_cast<newfunc>(PyType_GetSlot(&PyTuple_Type, Py_tp_new));
+    return checked(make(type, one.get(), nullptr));
+  });
+}
+
 PyMethodDef methods[] = {{"__reduce__", reduce_fields, METH_NOARGS, nullptr}, {}};
 
 // A tuple subclass with a property per field; its tables live as long as the process.
@@ -63,7 +79,8 @@ PyTypeObject* make_return_type(const char* name, const std::vector<std::string>&
     getset->push_back({field, get_field, nullptr, nullptr, reinterpret_cast<void*>(i)});
   }
   getset->push_back({});
-  PyType_Slot slots[] = {{Py_tp_repr, slot(repr_fields)},
+  PyType_Slot slots[] = {{Py_tp_new, slot(new_fields)},
+                         {Py_tp_repr, slot(repr_fields)},
                          {Py_tp_getset, getset->data()},
                          {Py_tp_methods, methods},
                          {0, nullptr}};
