@@ -198,7 +198,8 @@ Tensor instance_norm_impl(const Tensor& input, const Tensor& weight, const Tenso
   Tensor mean = spread(running_mean), var = spread(running_var);
   Tensor out = batch_norm(reshape(contiguous(input), merged), spread(weight), spread(bias), mean,
                           var, use_input_stats, momentum, eps, false);
-  if (use_input_stats && running_mean.defined()) {
+  // With one sample `mean` and `var` are views of the running ones, which are up to date already.
+  if (use_input_stats && running_mean.defined() && n != 1) {
     NoGradGuard no_grad;
     Tensor keep_mean = running_mean, keep_var = running_var;
     copy_(keep_mean, ops::mean(view(mean, {n, c}), IntList{0}));
