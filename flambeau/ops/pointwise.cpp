@@ -362,7 +362,65 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
   });
 }
 
+namespace {
+
+// Does a number leave the dtype alone? A float does for floats, an integer for floats and integers.
+bool keeps_dtype(const PointwiseOp& op, DType dtype, Numbers numbers) {
+  int i = 0;
+  for (const Scalar& s : numbers) {
+    bool promotes = op.promoting >> i++ & 1;
+    if (promotes && !(is_float(dtype) ? !s.is_complex() : dtype == DType::Int64 && s.is_integer()))
+      return false;
+  }
+  return true;
+}
+
+// Contiguous tensors of one shape, dtype and device, which need neither promotion nor iteration.
+bool is_uniform(const PointwiseOp& op, Inputs inputs) {
+  const TensorImpl* a = (*inputs.begin())->impl();
+  if (op.ignored || !a->contiguous() || a->is_number) return false;
+  for (const Tensor* const* t = inputs.begin() + 1; t != inputs.end(); t++) {
+    const TensorImpl* b = (*t)->impl();
+    if (b->dtype != a->dtype || b->ndim != a->ndim || !b->contiguous() || b->is_number ||
+        !(b->device == a->device))
+      return false;
+    for (int d = 0; d < a->ndim; d++) {
+      if (a->sizes[d] != b->sizes[d]) return false;
+    }
+  }
+  return true;
+}
+
+// The common small call, without the general machinery; an undefined result means that it does not
+// apply.
+Tensor small_uniform(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
+  const Tensor& first = **inputs.begin();
+  DType dtype = first.dtype();
+  if (!is_uniform(op, inputs) || first.numel() > kGrain || !first->data) return Tensor();
+  if (op.rule == DTypeRule::Real || !keeps_dtype(op, dtype, numbers)) return Tensor();
+  Compute compute = compute_type(dtype);
+  PointwiseLoop* loop = op.tables[int(active_isa)]->loops[int(compute)];
+  if (kNative[int(compute)] != dtype || !loop ||
+      (op.rule == DTypeRule::Float && !is_inexact(dtype)))
+    return Tensor();
+  alignas(16) char values[4 * 16];
+  char* at = values;
+  for (const Scalar& s : numbers) {
+    store_number(at, s, compute);
+    at += itemsize(dtype);
+  }
+  const void* in[kMaxOperands];
+  int k = 0;
+  for (const Tensor* t : inputs) in[k++] = (*t)->data;
+  Tensor result = new_like(first, op.rule == DTypeRule::Bool ? DType::Bool : dtype);
+  loop(result->data, in, first.numel(), values);
+  return result;
+}
+
+}  // namespace
+
 Tensor pointwise(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
+  if (Tensor quick = small_uniform(op, inputs, numbers); FL_LIKELY(quick.defined())) return quick;
   Call call(op);
   choose(call, inputs, numbers);
   Tensor result = fresh_result(call, inputs);
