@@ -147,7 +147,7 @@ class OpSet:
     def forms(self) -> list[str]:
         row = self.entries[0][0]
         if self.inplace:
-            return ["method"] + (["function"] if "function" in row.forms else [])
+            return ["method"] + [f for f in ("function", "nn") if f in row.forms]
         return [f for f in row.forms if f != "inplace"]
 
 

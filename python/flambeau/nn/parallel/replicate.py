@@ -33,7 +33,7 @@ def replicate(network, devices, detach=False):
                     replica._parameters[key] = None
                 else:
                     # A plain attribute: a result of `to` is no parameter.
-                    object.__setattr__(replica, key, new_parameters[d][index_of[id(param)]])
+                    setattr(replica, key, new_parameters[d][index_of[id(param)]])
             for key, buf in module._buffers.items():
                 new = None if buf is None else new_buffers[d][buffer_of[id(buf)]]
                 replica._buffers[key] = new
