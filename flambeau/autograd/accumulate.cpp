@@ -19,10 +19,18 @@ bool is_unshared(const Tensor& t) {
          !has_internal_overlap(t);
 }
 
-Tensor as_leaf_grad(const Tensor& g) {
+bool lies_like(const Tensor& a, const TensorImpl* b) {
+  if (FL_LIKELY(a->contiguous() && b->contiguous())) return true;
+  for (int64_t d = 0; d < a.ndim(); d++)
+    if (a->sizes[d] != 1 && a->strides[d] != b->strides[d]) return false;
+  return true;
+}
+
+// A gradient that lies in memory like its leaf, so that optimizers can walk both together.
+Tensor as_leaf_grad(const Tensor& g, TensorImpl* leaf) {
   if (tls.grad) return ops::clone(g);
-  if (is_unshared(g) && (g->contiguous() || g.ndim() > 1)) return g;
-  Tensor copy = new_like(g, g.dtype());
+  if (is_unshared(g) && lies_like(g, leaf)) return g;
+  Tensor copy = new_like(Tensor::borrow(leaf), g.dtype());
   copy_elements(copy, g);
   return copy;
 }
@@ -58,10 +66,11 @@ Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g) {
 
 namespace {
 
-void add_to_grad(TensorMeta& meta, Tensor g) {
+void add_to_grad(TensorImpl* leaf, Tensor g) {
+  TensorMeta& meta = *leaf->meta;
   if (!meta.grad.defined()) {
     Tensor fresh = std::move(g);
-    meta.grad = as_leaf_grad(fresh);
+    meta.grad = as_leaf_grad(fresh, leaf);
   } else if (tls.grad) {
     meta.grad = ops::add(meta.grad, g);
   } else {
@@ -70,13 +79,13 @@ void add_to_grad(TensorMeta& meta, Tensor g) {
 }
 
 // The hooks of the leaf's accumulator, if it has one, stand around the addition.
-[[gnu::cold]] void add_with_node_hooks(TensorMeta& meta, Tensor g) {
-  Node* node = meta.accumulator;
+[[gnu::cold]] void add_with_node_hooks(TensorImpl* leaf, Tensor g) {
+  Node* node = leaf->meta->accumulator;
   node->incref();
   NodeGuard kept(node);
   std::vector<NodeHook> before = node->hooks->before;
   for (const NodeHook& h : before) h.before(h.context, {&g, 1});
-  add_to_grad(meta, g);
+  add_to_grad(leaf, g);
   std::vector<NodeHook> after = node->hooks->after;
   for (const NodeHook& h : after) h.after(h.context, {}, {&g, 1});
 }
@@ -87,9 +96,9 @@ void accumulate_grad(TensorImpl* impl, Tensor g) {
   Tensor leaf = Tensor::borrow(impl);
   TensorMeta& meta = meta_of(impl);
   if (FL_UNLIKELY(meta.accumulator && meta.accumulator->hooks))
-    add_with_node_hooks(meta, std::move(g));
+    add_with_node_hooks(impl, std::move(g));
   else
-    add_to_grad(meta, std::move(g));
+    add_to_grad(impl, std::move(g));
   for (size_t i = 0; i < meta.after_accumulate.size(); i++) {
     const Hook h = meta.after_accumulate[i];
     h.call(h.context, leaf);

@@ -32,6 +32,7 @@ int64_t fill_contiguous(TensorImpl* t) {
 void give_memory(TensorImpl* t, size_t bytes) {
   t->storage = t->counter = new_storage(bytes, t->device);
   t->data = t->storage->data;
+  if (FL_UNLIKELY(tls.inference)) t->flags |= kInference;
 }
 
 Device resolve(Device device) {

@@ -184,6 +184,10 @@ void note_writer(std::string_view op, const Tensor& self);  // saved.cpp
 
 void check_inplace(std::string_view op, const Tensor& self) {
   note_writer(op, self);
+  FL_CHECK(!(self->flags & kInference) || tls.inference, RuntimeError,
+           "{}: a tensor of shape {} made in inference_mode was to be changed in place outside of "
+           "it; clone it first",
+           op, self.sizes());
   if (!tls.grad) return;
   if (self.requires_grad() && !self->grad_fn) {
     fail<RuntimeError>(

@@ -64,6 +64,10 @@ void Saved::set(const Tensor& t) {
     packed_ = saved_hooks.pack(t);
     if (packed_) return;
   }
+  FL_CHECK(
+      !(t->flags & kInference), RuntimeError,
+      "a tensor of shape {} made in inference_mode cannot be saved for backward; clone it first",
+      t.sizes());
   t_ = t;
   version_ = t->version();
   t->counter->watched = true;

@@ -31,8 +31,35 @@ def test_grad_of_unused_input():
         torch.autograd.grad(x * 2, [x, y])
     assert torch.autograd.grad(x * 2, [x, y], allow_unused=True)[1] is None
     assert torch.autograd.grad(x * 2, [x, y], materialize_grads=True)[1].tolist() == [0]
-    with pytest.raises(NotImplementedError, match="is_grads_batched"):
-        torch.autograd.grad(x * 2, x, is_grads_batched=True)
+
+
+def test_grads_for_every_row():
+    x = leaf(1.0, 2.0)
+    (g,) = torch.autograd.grad(x * x, x, torch.eye(2), is_grads_batched=True)
+    assert g.tolist() == [[2, 0], [0, 4]]
+
+
+def test_gradient_lies_like_its_leaf():
+    x = torch.ones(2, 3, requires_grad=True)
+    (x.t() * torch.arange(6.0).reshape(3, 2)).sum().backward()
+    assert x.grad.stride() == (3, 1) and x.grad.tolist() == [[0, 2, 4], [1, 3, 5]]
+
+
+def test_inference_tensors_stay_out_of_the_tape():
+    x = leaf(1.0, 2.0)
+    with torch.inference_mode():
+        y = x * 2
+    assert y.is_inference() and not y.requires_grad
+    with pytest.raises(RuntimeError, match="inference_mode"):
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="saved for backward"):
+        x * y
+
+
+def test_overlapping_strides_sum_their_gradients():
+    x = torch.arange(4.0, requires_grad=True)
+    x.as_strided((3, 2), (1, 1)).sum().backward()
+    assert x.grad.tolist() == [1, 2, 2, 1]
 
 
 def test_second_derivative():

@@ -89,11 +89,11 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, "
             "but got: allow_unused=False."
         )
-    if is_grads_batched:
-        raise NotImplementedError(
-            "grad: is_grads_batched is not available; call grad for each row of grad_outputs"
-        )
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if is_grads_batched:
+        return _grad_of_rows(
+            outputs, inputs, _as_tuple(grad_outputs), retain_graph, create_graph, allow_unused
+        )
     keep = create_graph if retain_graph is None else retain_graph
     grads = _grads_for(outputs, grad_outputs)
     result = _C._run_backward(outputs, grads, bool(keep), bool(create_graph), inputs, False)
@@ -112,6 +112,21 @@ def grad(
                     "of the outputs; pass allow_unused=True to get None for it"
                 )
     return result
+
+
+def _grad_of_rows(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused):
+    """The gradients for each row of `grad_outputs`, stacked."""
+    from flambeau import stack
+
+    count = len(grad_outputs[0])
+    rows = []
+    for i in range(count):
+        keep = True if i + 1 < count else retain_graph
+        row = [None if g is None else g[i] for g in grad_outputs]
+        rows.append(
+            grad(outputs, inputs, row, keep, create_graph, allow_unused=allow_unused)
+        )
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows))
 
 
 def _is_checkpoint_valid():
