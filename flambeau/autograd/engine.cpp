@@ -50,6 +50,25 @@ Tensor first_gradient(const Tensor& root, const Tensor& given) {
   }
 }
 
+// The gradients that arrive at a node, or those that it sends: mostly one or two.
+template <int N>
+class Grads {
+ public:
+  explicit Grads(int count) : list_(few_, size_t(count)) {
+    if (FL_LIKELY(count <= N)) return;
+    many_.resize(size_t(count));
+    list_ = many_;
+  }
+  Grads(const Grads&) = delete;
+  operator std::span<Tensor>() { return list_; }
+  Tensor& operator[](int i) { return list_[size_t(i)]; }
+
+ private:
+  Tensor few_[N];
+  std::vector<Tensor> many_;
+  std::span<Tensor> list_;
+};
+
 bool has_hooks(const TensorImpl* leaf) {
   const TensorMeta* meta = leaf->meta;
   if (FL_LIKELY(!meta)) return false;
@@ -72,7 +91,8 @@ class Pass {
   void arrive(TensorImpl* leaf, Tensor g);
   Tensor& slot(Node* node, int nr);
   void visit(Node* node);
-  void run_node(Node* node, std::vector<Tensor>& grads);
+  void run_node(Node* node, std::span<Tensor> grads);
+  void run_tensor_hooks(Node* node, std::span<Tensor> grads);
   void capture(const Edge& at, const Tensor& g);
 
   const BackwardCall& call_;
@@ -192,12 +212,9 @@ void Pass::arrive(TensorImpl* leaf, Tensor g) {
     accumulate_grad(leaf, std::move(g));
 }
 
-void Pass::run_node(Node* node, std::vector<Tensor>& grads) {
-  constexpr int kInline = 8;
-  Tensor few[kInline];
-  std::vector<Tensor> many;
-  if (node->edge_count > kInline) many.resize(node->edge_count);
-  Tensor* out = node->edge_count > kInline ? many.data() : few;
+void Pass::run_node(Node* node, std::span<Tensor> grads) {
+  Grads<4> sent(node->edge_count);
+  Tensor* out = std::span<Tensor>(sent).data();
   try {
     // New nodes, those of a graph of the backward, name the line of this one (the location hook).
     Restore<void*> running(tls.engine, node);
@@ -223,10 +240,22 @@ void Pass::run_node(Node* node, std::vector<Tensor>& grads) {
   }
 }
 
+void Pass::run_tensor_hooks(Node* node, std::span<Tensor> grads) {
+  for (size_t i = 0; i < grads.size(); i++) {
+    if (!grads[i].defined()) continue;
+    grads[i] = run_hooks(node->hooks->pre, int(i), std::move(grads[i]));
+    for (auto [impl, nr] : node->hooks->retained) {
+      if (nr != int(i)) continue;
+      Tensor& kept = meta_of(impl).grad;
+      kept = add_grads(kept, tls.grad ? grads[i] : ops::clone(grads[i]));
+    }
+  }
+}
+
 void Pass::visit(Node* node) {
-  std::vector<Tensor> grads(node->output_count);
+  Grads<2> grads(node->output_count);
   bool ours = node->pass.load() == this;
-  for (int i = 0; i < node->output_count; i++) grads[size_t(i)] = std::move(slot(node, i));
+  for (int i = 0; i < node->output_count; i++) grads[i] = std::move(slot(node, i));
   if (ours) {
     node->queued = 0;
     node->pass = nullptr;
@@ -234,20 +263,10 @@ void Pass::visit(Node* node) {
     foreign_.erase(node);
     foreign_queued_.erase(node);
   }
-  if (node->hooks) {
+  if (FL_UNLIKELY(node->hooks != nullptr)) run_tensor_hooks(node, grads);
+  if (FL_UNLIKELY(!targets_.empty()) && targets_.count(node)) {
     for (int i = 0; i < node->output_count; i++) {
-      Tensor& g = grads[size_t(i)];
-      if (!g.defined()) continue;
-      g = run_hooks(node->hooks->pre, i, std::move(g));
-      for (auto [impl, nr] : node->hooks->retained) {
-        if (nr == i)
-          meta_of(impl).grad = add_grads(meta_of(impl).grad, tls.grad ? g : ops::clone(g));
-      }
-    }
-  }
-  if (targets_.count(node)) {
-    for (int i = 0; i < node->output_count; i++) {
-      if (grads[size_t(i)].defined()) capture({node, nullptr, uint16_t(i)}, grads[size_t(i)]);
+      if (grads[i].defined()) capture({node, nullptr, uint16_t(i)}, grads[i]);
     }
     if (!needed_[node]) return;
   }
