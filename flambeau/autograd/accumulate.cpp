@@ -56,7 +56,7 @@ Tensor add_grads(Tensor a, Tensor b) {
 }
 
 Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g) {
-  g = fit_grad(std::move(g), g.sizes(), leaf->dtype);
+  if (FL_UNLIKELY(g.dtype() != leaf->dtype)) g = fit_grad(g, g.sizes(), leaf->dtype);
   FL_CHECK(g.sizes() == IntList(leaf->sizes, leaf->ndim), RuntimeError,
            "backward: a gradient of shape {} arrived at a leaf of shape {}", g.sizes(),
            IntList(leaf->sizes, leaf->ndim));

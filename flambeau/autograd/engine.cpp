@@ -194,7 +194,7 @@ void Pass::send(const Edge& e, Tensor g) {
 
 // Hooks of a leaf see the sum of what arrives, so it is held back until the pass is over.
 void Pass::hold(TensorImpl* leaf, Tensor g) {
-  g = fit_grad(std::move(g), g.sizes(), leaf->dtype);
+  if (g.dtype() != leaf->dtype) g = fit_grad(g, g.sizes(), leaf->dtype);
   for (size_t i = 0; i < held_.size(); i++) {
     if (held_[i].first.impl() != leaf) continue;
     g = add_grads(std::move(held_[i].second), std::move(g));
