@@ -13,13 +13,13 @@ _MB = 1 << 20
 
 
 def _tensors(obj):
-    """All tensors in a nested result."""
+    """All tensors in a nested result; of other objects only dataclasses are looked into."""
     if isinstance(obj, flambeau.Tensor):
         return [obj]
     if isinstance(obj, dict):
         obj = obj.values()
-    elif hasattr(obj, "__dict__") and not isinstance(obj, (str, type)):
-        obj = vars(obj).values() if not isinstance(obj, (list, tuple)) else obj
+    elif hasattr(type(obj), "__dataclass_fields__"):
+        obj = [getattr(obj, name) for name in type(obj).__dataclass_fields__]
     elif not isinstance(obj, (list, tuple)):
         return []
     return [t for o in obj for t in _tensors(o)]
