@@ -1,6 +1,7 @@
 // Derivatives too big for a row. Each says what it computes; all call ops, so that they can be
 // differentiated again.
 #pragma once
+#include "flambeau/autograd/derivatives_index.h"
 #include "flambeau/ops/dropout.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"

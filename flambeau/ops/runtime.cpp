@@ -39,8 +39,8 @@ Tensor dense(const Tensor& t) {
   return copy;
 }
 
-Tensor base_copy(const Tensor& base, IntList) {
-  Tensor copy = new_tensor(base.sizes(), base.dtype(), base.device());
+Tensor base_copy(const Tensor& base, IntList sizes) {
+  Tensor copy = new_tensor(sizes, base.dtype(), base.device());
   copy_elements(copy, base);
   return copy;
 }

@@ -26,7 +26,7 @@ inline bool has_memory(const Tensor& t) {
 }
 // The tensor itself if contiguous, else a copy. No tape.
 Tensor dense(const Tensor& t);
-// A contiguous copy of `base` that a kernel then changes; `sizes` only carries the checks.
+// A contiguous copy of `base`, broadcast to `sizes`, that a kernel then changes.
 Tensor base_copy(const Tensor& base, IntList sizes);
 Tensor make_view(const Tensor& of, const Geometry& geometry);
 // The same memory as another dtype; the geometry counts in elements of that.

@@ -3,7 +3,7 @@
 import copy
 from collections import OrderedDict
 
-from flambeau import _C, _legacy, _utils
+from flambeau import _C, _legacy, _utils, functional
 from flambeau._tensor_str import _str
 
 Tensor, Parameter = _C.Tensor, _C.Parameter
@@ -124,6 +124,27 @@ def _copy_parameter(self, memo):
 Parameter.__reduce_ex__ = _reduce_parameter
 Parameter.__deepcopy__ = _copy_parameter
 Parameter.__repr__ = lambda self: "Parameter containing:\n" + Tensor.__repr__(self)
+
+
+# ---- ops whose Python form is not the operator's ----
+
+
+@_method
+def nonzero(self, *, as_tuple=False):
+    """Indices of the elements that are not zero: one row each, or with as_tuple one tensor a dim."""
+    return functional.nonzero(self, as_tuple=as_tuple)
+
+
+@_method
+def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements, or slices along dim (see torch.unique)."""
+    return functional.unique(self, sorted, return_inverse, return_counts, dim)
+
+
+@_method
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    """The elements, or slices along dim, without those equal to the one before them."""
+    return functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
 
 # ---- types and storages ----

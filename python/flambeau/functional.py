@@ -21,6 +21,7 @@ __all__ = [
     "chain_matmul",
     "einsum",
     "meshgrid",
+    "nonzero",
     "norm",
     "split",
     "tensordot",
@@ -119,6 +120,13 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """The elements, or slices along dim, without those equal to the one before them."""
     found = _ops.unique_consecutive(input, return_inverse, return_counts, dim)
     return _chosen(*found, return_inverse, return_counts)
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Indices of the elements that are not zero: one row each, or with as_tuple one tensor a dim."""
+    if as_tuple:
+        return _ops.nonzero_numpy(input)
+    return _ops.nonzero(input, out=out) if out is not None else _ops.nonzero(input)
 
 
 def unravel_index(indices, shape):

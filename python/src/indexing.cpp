@@ -1,105 +1,222 @@
-// x[...] with ints, slices, None and Ellipsis: one view, whatever the number of keys.
+// x[...] and x[...] = v: views for ints, slices, None and Ellipsis without a detour; everything
+// else through index_keys.
 #include "python/src/indexing.h"
 
 #include "flambeau/generated/ops.h"
+#include "flambeau/ops/runtime.h"
+#include "python/src/elements.h"
+#include "python/src/index_keys.h"
 #include "python/src/parse.h"
+#include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
 namespace {
 
-// The view so far: dims done on the left, dims of the tensor still to come on the right.
-struct Cursor {
-  const Tensor& t;
-  Ints sizes, strides;
-  int64_t offset;
-  int64_t dim = 0;
+// ---- the short way: a view put together on the stack ----
+
+struct Shape {
+  explicit Shape(const TensorImpl* t) : x(t) {}
+  const TensorImpl* x;
+  int64_t sizes[kMaxDims], strides[kMaxDims];
+  int64_t offset = 0;  // elements from x's first
+  int ndim = 0, from = 0;
+
+  bool keep(int64_t count) {
+    for (; count > 0; count--, from++) add(x->sizes[from], x->strides[from]);
+    return true;
+  }
+  void add(int64_t size, int64_t stride) {
+    sizes[ndim] = size;
+    strides[ndim++] = stride;
+  }
 };
 
-void keep_dims(Cursor& c, int64_t count) {
-  for (; count > 0; count--, c.dim++) {
-    c.sizes.push_back(c.t->sizes[c.dim]);
-    c.strides.push_back(c.t->strides[c.dim]);
+[[gnu::noinline, gnu::cold, noreturn]] void out_of_range(const TensorImpl* x, int64_t index,
+                                                         int dim) {
+  if (x->ndim == 0) fail<IndexError>("index: a 0-d tensor takes no int index, use item()");
+  fail<IndexError>("index: {} is out of range for dim {} of size {} (shape {})", index, dim,
+                   x->sizes[dim], IntList(x->sizes, x->ndim));
+}
+
+// False: not a key of the short way, or a mistake that the long way explains.
+bool add_int(Shape& s, PyObject* key) {
+  int64_t i = PyLong_AsLongLong(key);
+  if (FL_UNLIKELY(i == -1 && PyErr_Occurred())) {
+    PyErr_Clear();
+    return false;
   }
+  int64_t size = s.x->sizes[s.from], at = i < 0 ? i + size : i;
+  if (FL_UNLIKELY(uint64_t(at) >= uint64_t(size))) out_of_range(s.x, i, s.from);
+  s.offset += at * s.x->strides[s.from++];
+  return true;
 }
 
-void select(Cursor& c, int64_t index) {
-  int64_t size = c.t->sizes[c.dim];
-  FL_CHECK(-size <= index && index < size, IndexError,
-           "index: must be in [{}, {}) for dim {} of size {}, got {}", -size, size, c.dim, size,
-           index);
-  c.offset += (index < 0 ? index + size : index) * c.t->strides[c.dim];
-  c.dim++;
-}
-
-void slice(Cursor& c, PyObject* key) {
+bool add_slice(Shape& s, PyObject* key) {
   Py_ssize_t start, stop, step;
   checked(PySlice_Unpack(key, &start, &stop, &step));
-  FL_CHECK(step > 0, ValueError, "index: the step of a slice must be positive, got {}",
-           int64_t(step));
-  Py_ssize_t count = PySlice_AdjustIndices(c.t->sizes[c.dim], &start, &stop, step);
-  c.sizes.push_back(std::max<Py_ssize_t>(count, 0));
-  c.strides.push_back(c.t->strides[c.dim] * step);
-  c.offset += start * c.t->strides[c.dim];
-  c.dim++;
+  if (step <= 0) return false;
+  int64_t size = s.x->sizes[s.from], stride = s.x->strides[s.from];
+  Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
+  s.offset += start * stride;
+  s.add(std::max<Py_ssize_t>(length, 0), stride * step);
+  s.from++;
+  return true;
 }
 
-int64_t consumed(PyObject* const* keys, size_t count) {
-  int64_t n = 0;
-  for (size_t i = 0; i < count; i++) n += keys[i] != Py_None && keys[i] != Py_Ellipsis;
-  return n;
+// `rest`: keys still to come that take a dim.
+bool add_key(Shape& s, PyObject* key, int rest) {
+  if (Py_TYPE(key) == &PyLong_Type) return s.from < s.x->ndim && add_int(s, key);
+  if (PySlice_Check(key)) return s.from < s.x->ndim && add_slice(s, key);
+  if (key == Py_Ellipsis) return s.keep(s.x->ndim - s.from - rest);
+  if (key != Py_None || s.ndim >= kMaxDims - 1) return false;
+  int64_t stride = s.from < s.x->ndim ? s.x->sizes[s.from] * s.x->strides[s.from] : 1;
+  s.add(1, stride);
+  return true;
 }
 
-void apply(Cursor& c, PyObject* key, int64_t rest) {
-  int64_t index;
-  if (key == Py_None) {
-    c.sizes.push_back(1);
-    c.strides.push_back(1);
-  } else if (key == Py_Ellipsis) {
-    keep_dims(c, c.t.ndim() - c.dim - rest);
-  } else if (PySlice_Check(key)) {
-    slice(c, key);
-  } else if (as_int(key, index)) {
-    select(c, index);
-  } else {
-    fail<NotImplementedError>("index: {} cannot be an index yet", type_name(key));
+bool add_tuple(Shape& s, PyObject* key) {
+  Py_ssize_t n = PyTuple_Size(key);
+  int takes = 0, ellipses = 0;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* k = PyTuple_GetItem(key, i);
+    takes += Py_TYPE(k) == &PyLong_Type || PySlice_Check(k);
+    ellipses += k == Py_Ellipsis;
   }
+  if (takes > s.x->ndim || ellipses > 1 || n > kMaxDims / 2) return false;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* k = PyTuple_GetItem(key, i);
+    if (!add_key(s, k, takes)) return false;
+    takes -= Py_TYPE(k) == &PyLong_Type || PySlice_Check(k);
+  }
+  return true;
 }
 
-Tensor basic_index(const Tensor& t, PyObject* key) {
-  std::vector<PyObject*> keys;
-  if (PyTuple_Check(key))
-    for (Py_ssize_t i = 0, n = PyTuple_Size(key); i < n; i++)
-      keys.push_back(PyTuple_GetItem(key, i));
-  else
-    keys.push_back(key);
-  int64_t used = consumed(keys.data(), keys.size());
-  FL_CHECK(used <= t.ndim(), IndexError, "index: {} indices for a tensor of {} dims", used,
-           t.ndim());
-  Cursor c{.t = t, .sizes = {}, .strides = {}, .offset = t->offset()};
-  for (size_t i = 0; i < keys.size(); i++)
-    apply(c, keys[i], consumed(keys.data() + i + 1, keys.size() - i - 1));
-  keep_dims(c, t.ndim() - c.dim);
-  return ops::as_strided(t, c.sizes, c.strides, c.offset);
+bool short_shape(Shape& s, PyObject* key) {
+  bool done = PyTuple_Check(key) ? add_tuple(s, key) : add_key(s, key, 0);
+  return done && s.ndim + s.x->ndim - s.from <= kMaxDims && s.keep(s.x->ndim - s.from);
+}
+
+Tensor short_view(const Tensor& x, const Shape& s) {
+  return view_of(x, IntList(s.sizes, size_t(s.ndim)), IntList(s.strides, size_t(s.ndim)), s.offset);
+}
+
+bool is_index_tensor(PyObject* key) {
+  if (!is_exact_tensor(key)) return false;
+  return tensor_of(key).ndim() > 0;
+}
+
+Tensor get(const Tensor& x, PyObject* key) {
+  if (is_index_tensor(key)) return ops::index(x, {&tensor_of(key), 1});
+  Indexed found = apply_keys(x, key);
+  if (!found.indices.empty()) return ops::index(found.part, found.indices);
+  return found.part.is(x) ? ops::view(x, x.sizes()) : found.part;
+}
+
+// ---- assignment ----
+
+// Does writing a number at one place need nothing but the store?
+bool store_short(const Tensor& x, const Shape& s, const Scalar& number) {
+  for (int d = 0; d < s.ndim; d++)
+    if (s.sizes[d] != 1) return false;
+  if (!x->data || (number.is_complex() && !is_complex(x.dtype()))) return false;
+  if (x->flags & kInference || tls.inference) return false;
+  check_inplace("fill_", x);
+  store_element(x->data + s.offset * itemsize(x.dtype()), x.dtype(), number);
+  x->bump_version();
+  return true;
+}
+
+// Leading dims of size 1 may be too many.
+Tensor without_leading_ones(const Tensor& value, int64_t ndim) {
+  int64_t extra = 0;
+  while (value.ndim() - extra > ndim && value.size(extra) == 1) extra++;
+  if (!extra) return value;
+  return ops::reshape(value, IntList(value->sizes + extra, size_t(value.ndim() - extra)));
+}
+
+bool broadcasts(IntList from, IntList to) {
+  if (from.size() > to.size()) return false;
+  for (size_t d = 1; d <= from.size(); d++) {
+    int64_t n = from[from.size() - d];
+    if (n != 1 && n != to[to.size() - d]) return false;
+  }
+  return true;
+}
+
+Tensor value_tensor(const Tensor& x, PyObject* value) {
+  if (is_tensor(value)) return tensor_of(value);
+  Scalar number;
+  FL_CHECK(as_scalar(value, number), TypeError,
+           "index: a Tensor or a number can be assigned, got {}", type_name(value));
+  FL_CHECK(!number.is_complex() || is_complex(x.dtype()), RuntimeError,
+           "index: {} cannot be stored as {}", number, x.dtype());
+  Tensor one = scalar_tensor(number, x.dtype());
+  return x.device().type == DeviceType::CPU ? one : ops::to(one, x.device());
+}
+
+void write_part(Tensor part, PyObject* value) {
+  Scalar number;
+  if (!is_tensor(value)) {
+    FL_CHECK(as_scalar(value, number), TypeError,
+             "index: a Tensor or a number can be assigned, got {}", type_name(value));
+    ops::fill_(part, number);
+    return;
+  }
+  Tensor from = without_leading_ones(tensor_of(value), part.ndim());
+  FL_CHECK(broadcasts(from.sizes(), part.sizes()), RuntimeError,
+           "index: a value of shape {} does not broadcast to the indexed shape {}",
+           tensor_of(value).sizes(), part.sizes());
+  ops::copy_(part, from);
+}
+
+void set(const Tensor& x, PyObject* key, PyObject* value) {
+  Indexed found = apply_keys(x, key);
+  if (found.indices.empty()) return write_part(found.part, value);
+  // The dims of the indexed shape are not known before the masks are read: drop all leading ones.
+  Tensor from = without_leading_ones(value_tensor(x, value), 0);
+  if (!(from.device() == x.device()) && from.ndim() == 0) from = ops::to(from, x.device());
+  ops::index_put_(found.part, found.indices, from, false);
+}
+
+bool set_short(const Tensor& x, PyObject* key, PyObject* value) {
+  Shape s(x.impl());
+  if (!short_shape(s, key)) return false;
+  Scalar number;
+  if (!is_tensor(value) && as_scalar(value, number) && store_short(x, s, number)) return true;
+  write_part(short_view(x, s), value);
+  return true;
 }
 
 }  // namespace
 
 PyObject* tensor_get_item(PyObject* self, PyObject* key) {
-  return guarded([&] { return wrap(basic_index(tensor_of(self), key)); });
+  return guarded([&]() -> PyObject* {
+    const Tensor& x = tensor_of(self);
+    if (FL_UNLIKELY(!is_exact_tensor(self) || (is_tensor(key) && !is_exact_tensor(key)))) {
+      if (PyObject* answer = ask_operands("__getitem__", {self, key})) return answer;
+      return as_operands(wrap(get(x, key)), {self});
+    }
+    if (FL_LIKELY(is_plain(x))) {
+      Shape s(x.impl());
+      if (FL_LIKELY(short_shape(s, key))) return wrap(short_view(x, s));
+    }
+    return wrap(get(x, key));
+  });
 }
 
 int tensor_set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded_int([&] {
     FL_CHECK(value, TypeError, "index: elements of a tensor cannot be deleted");
-    Tensor part = basic_index(tensor_of(self), key);
-    Scalar number;
-    if (is_tensor(value))
-      ops::copy_(part, tensor_of(value));
-    else if (as_scalar(value, number))
-      ops::fill_(part, number);
-    else
-      fail<TypeError>("index: a Tensor or a number can be assigned, got {}", type_name(value));
+    const Tensor& x = tensor_of(self);
+    if (!is_exact_tensor(self) || (is_tensor(value) && !is_exact_tensor(value)) ||
+        (is_tensor(key) && !is_exact_tensor(key))) {
+      if (PyObject* answer = ask_operands("__setitem__", {self, key, value})) {
+        Py_DECREF(answer);
+        return 0;
+      }
+    }
+    if (!is_plain(x) || !set_short(x, key, value)) set(x, key, value);
     return 0;
   });
 }
