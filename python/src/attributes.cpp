@@ -7,6 +7,7 @@
 #include "python/src/tensor_data.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/tensor_object.h"
+#include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -118,7 +119,10 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 }
 
 PyObject* data(PyObject* self, void*) {
-  return get(self, [](const Tensor& t) { return wrap(data_of(t)); });
+  return guarded([&] {
+    PyObject* plain = wrap(data_of(tensor_of(self)));
+    return is_exact_tensor(self) ? plain : as_operands(plain, {self});
+  });
 }
 int set_data_attribute(PyObject* self, PyObject* value, void*) {
   return guarded_int([&] {

@@ -3,6 +3,8 @@
 #include "flambeau/generated/ops.h"
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
+#include "python/src/ops.h"
+#include "python/src/parse.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/torch_function.h"
 #include "python/src/wrap.h"
@@ -70,6 +72,17 @@ PyObject* move(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject
   });
 }
 
+// x.to(None) and x.to(None, dtype): no device named means the one where the tensor is.
+PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const size_t index = op_index("to");
+  if (FL_UNLIKELY(nargs > 0 && args[0] == Py_None)) {
+    if (nargs == 1 && !kwnames) return Py_NewRef(self);
+    args++;
+    nargs--;
+  }
+  return call_set(*all_ops()[index], index, self, args, nargs, kwnames);
+}
+
 template <size_t... i>
 void append_casts(Methods& table, std::index_sequence<i...>) {
   (table.push_back({kCasts[i].name, as_function(cast<i>), kFast, "x.to of this dtype."}), ...);
@@ -79,6 +92,8 @@ void append_casts(Methods& table, std::index_sequence<i...>) {
 
 void append_cast_methods(Methods& table) {
   append_casts(table, std::make_index_sequence<std::size(kCasts)>());
+  table.push_back({"to", as_function(to), kFast,
+                   "The tensor in another dtype or on another device; itself if it is there."});
   table.push_back({"cpu", as_function(move<DeviceType::CPU>), kFast,
                    "cpu($self, memory_format=None)\n--\n\nx.to('cpu')."});
   table.push_back(

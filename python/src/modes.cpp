@@ -5,6 +5,8 @@
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/module.h"
+#include "python/src/parse.h"
+#include "python/src/wrap.h"
 
 namespace flambeau::python {
 namespace {
@@ -88,7 +90,27 @@ PyObject* casts(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kw
   });
 }
 
+void add_operand(ResultType& type, PyObject* o) {
+  Scalar number;
+  if (is_tensor(o)) return type.add(tensor_of(o));
+  FL_CHECK(as_scalar(o, number), TypeError, "result_type: takes tensors and numbers, got {}",
+           type_name(o));
+  type.add(number);
+}
+PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return guarded([&] {
+    auto [a, b] = parse_arguments("result_type", {"tensor1", "tensor2"}, args, nargs, kwnames);
+    FL_CHECK(a && b, TypeError, "result_type: takes two tensors or numbers");
+    ResultType type;
+    add_operand(type, a);
+    add_operand(type, b);
+    return to_python(type.get());
+  });
+}
+
 PyMethodDef functions[] = {
+    {"result_type", as_function(result_type), kFast,
+     "result_type(tensor1, tensor2)\n--\n\nThe dtype of arithmetic between the two."},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Is the tape on in this thread?"},
     {"is_inference_mode_enabled", is_inference, METH_NOARGS, nullptr},
     {"_set_grad_enabled", set_grad, METH_O, nullptr},

@@ -136,6 +136,14 @@ void append_op_methods(std::vector<PyMethodDef>& table,
       table.push_back(definition(*ops[i], kMethods[i]));
 }
 
+size_t op_index(std::string_view name) {
+  auto ops = all_ops();
+  size_t i = 0;
+  while (i < ops.size() && name != ops[i]->name) i++;
+  FL_ASSERT(i < ops.size());
+  return i;
+}
+
 void init_ops(PyObject* module) {
   checked(PyModule_AddFunctions(module, own_functions));
   Ref functions = Ref::borrow(new_room(module, "VariableFunctions"));

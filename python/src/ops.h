@@ -12,4 +12,7 @@ namespace flambeau::python {
 void append_op_methods(std::vector<PyMethodDef>& table,
                        const std::unordered_set<std::string_view>& taken);
 
+// Where an op stands in all_ops().
+size_t op_index(std::string_view name);
+
 }  // namespace flambeau::python

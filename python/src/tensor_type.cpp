@@ -40,13 +40,14 @@ void collect() {
   append_tape_methods(methods);
   append_storage_methods(methods);
   append_dlpack(methods);
+  append_attributes(getters);
+  append_hook_attributes(getters);
   // What is written by hand wins over an op of the same name.
   std::unordered_set<std::string_view> taken;
   for (const PyMethodDef& m : methods) taken.insert(m.ml_name);
+  for (const PyGetSetDef& g : getters) taken.insert(g.name);
   append_op_methods(methods, taken);
   methods.push_back({});
-  append_attributes(getters);
-  append_hook_attributes(getters);
   getters.push_back({});
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, getters.data()});
