@@ -105,10 +105,18 @@ def get_device_module(device=None):
 _LATE = {"save": "serialization", "load": "serialization"}
 
 
+# Names that live in submodules nobody needs at once.
+_ELSEWHERE = {"GradScaler": "amp", "autocast": "amp"}
+
+
 def __getattr__(name):
     """Submodules load when they are first asked for."""
     if name.startswith("__"):
         raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
+    home = "amp.autocast_mode" if "autocast_" in name else _ELSEWHERE.get(name)
+    if home:
+        globals()[name] = getattr(importlib.import_module(f"flambeau.{home}"), name)
+        return globals()[name]
     if name in _LATE:
         globals()[name] = getattr(importlib.import_module(f"flambeau.{_LATE[name]}"), name)
         return globals()[name]

@@ -20,6 +20,7 @@ void init_arrays(PyObject* module);
 void init_construct(PyObject* module);
 void init_dlpack(PyObject* module);
 void init_memory(PyObject* module);
+void init_autocast(PyObject* module);
 void init_modes(PyObject* module);
 void init_grad_switch(PyObject* module);
 void init_location(PyObject* module);
