@@ -28,17 +28,26 @@ constexpr bool kIsComplex = !std::is_arithmetic_v<T> && !kIsHalf<T>;
 
 constexpr int64_t kGrain = 1 << 15;  // whole blocks
 
+// Exact enough for a number that is then rounded to float or less; a double needs the real thing.
+template <class T>
+double multiply_add(double a, double b, double c) {
+  return sizeof(T) == 8 ? std::fma(a, b, c) : a * b + c;
+}
+
 // start + step * i for i in [begin, end), in blocks as torch's vector code has them: the first
 // number of a block is rounded before the others are added to it.
 template <class T>
 void fill_blocks(T* out, int64_t begin, int64_t end, double start, double step) {
   constexpr int64_t kBlock = sizeof(T) == 8 ? 4 : sizeof(T) == 4 ? 8 : 16;
   int64_t i = begin;
-  for (; i + kBlock <= end; i += kBlock) {
-    double first = to_double(element<T>(std::fma(step, double(i), start)));
-    for (int64_t k = 0; k < kBlock; k++) out[i + k] = element<T>(first + step * double(k));
+  for (; i + 2 * kBlock <= end; i += 2 * kBlock) {  // it takes two blocks at a time or none
+    for (int64_t b = i; b < i + 2 * kBlock; b += kBlock) {
+      double first = to_double(element<T>(multiply_add<T>(step, double(b), start)));
+      for (int64_t k = 0; k < kBlock; k++)
+        out[b + k] = element<T>(multiply_add<T>(step, double(k), first));
+    }
   }
-  for (; i < end; i++) out[i] = element<T>(std::fma(step, double(i), start));
+  for (; i < end; i++) out[i] = element<T>(multiply_add<T>(step, double(i), start));
 }
 
 template <class T>
@@ -144,11 +153,13 @@ Tensor range_impl(const Scalar& start, const Scalar& end, std::optional<DType> d
 namespace {
 
 template <class R>
-std::complex<R> multiply_add(std::complex<R> a, R b, std::complex<R> c) {
-  return {std::fma(a.real(), b, c.real()), std::fma(a.imag(), b, c.imag())};
+std::complex<R> spaced_by(std::complex<R> a, R b, std::complex<R> c) {
+  return {R(multiply_add<R>(a.real(), b, c.real())), R(multiply_add<R>(a.imag(), b, c.imag()))};
 }
-inline float multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
-inline double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
+template <class R>
+R spaced_by(R a, R b, R c) {
+  return R(multiply_add<R>(a, b, c));
+}
 
 template <class W>
 W widened(const Scalar& s) {
@@ -165,11 +176,12 @@ void walk(const Scalar& start, const Scalar& end, int64_t steps, const F& set) {
   using Real = decltype(std::real(W{}));
   W first = widened<W>(start), last = widened<W>(end);
   W step = steps > 1 ? (last - first) / Real(steps - 1) : W{};
-  for (int64_t i = 0; i < steps; i++) {
-    bool lower = i < steps / 2 || steps == 1;
-    set(i, lower ? multiply_add(step, Real(i), first)
-                 : multiply_add(-step, Real(steps - 1 - i), last));
-  }
+  int64_t half = steps == 1 ? 1 : steps / 2;
+  parallel_for(steps, kGrain, [&](int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i < std::min(half, end); i++) set(i, spaced_by(step, Real(i), first));
+    for (; i < end; i++) set(i, spaced_by(-step, Real(steps - 1 - i), last));
+  });
 }
 
 // What the spacing is computed in: whole numbers in double.

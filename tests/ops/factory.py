@@ -134,7 +134,7 @@ OPS = [
     ),
     Op(
         "fill",
-        [S((3, 4), 2), S((0,), 1), S((3,), V(1.5))],
+        [S((3, 4), 2), S((0,), 1), S((3,), V(1.5, "float64"))],
         lambda x, value: np.full_like(x, value),
         FLOATS + HALVES,
         errors=[error((2,), V([1.0]), type=RuntimeError, match=r"0-d tensor, got shape \(1,\)")],

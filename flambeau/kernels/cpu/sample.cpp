@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "flambeau/kernels/cpu/random.h"
 #include "flambeau/kernels/cpu/random_types.h"
@@ -261,13 +262,19 @@ void permute(Generator& generator, T* out, int64_t n) {
   // From this size on torch takes 64 bits: the remainder of 32 would favour low numbers by more
   // than a twentieth.
   bool wide = n >= int64_t(std::numeric_limits<uint32_t>::max() / 20);
-  for (int64_t i = 0; i + 1 < n; i++) {
-    auto left = uint64_t(n - i);
-    int64_t other =
-        i + int64_t(wide ? generator.random64() % left : generator.random() % uint32_t(left));
-    T kept = out[i];
-    out[i] = out[other];
-    out[other] = kept;
+  // The draws do not depend on the swaps: memory is asked for a block ahead.
+  constexpr int64_t kAhead = 64;
+  int64_t others[kAhead];
+  for (int64_t begin = 0; begin + 1 < n; begin += kAhead) {
+    int64_t count = std::min(kAhead, n - 1 - begin);
+    for (int64_t k = 0; k < count; k++) {
+      int64_t i = begin + k;
+      auto left = uint64_t(n - i);
+      others[k] =
+          i + int64_t(wide ? generator.random64() % left : generator.random() % uint32_t(left));
+      __builtin_prefetch(out + others[k], 1);
+    }
+    for (int64_t k = 0; k < count; k++) std::swap(out[begin + k], out[others[k]]);
   }
 }
 
