@@ -132,4 +132,10 @@ Tensor cumprod_backward(const Tensor& g, const Tensor& self, const Tensor& resul
 Tensor logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& result,
                              int64_t dim);
 
+// ---- activations ----
+// g times the second derivative of gelu by tanh.
+Tensor gelu_tanh_curvature(const Tensor& g, const Tensor& self);
+Tensor angle_backward(const Tensor& g, const Tensor& self);
+Tensor logit_backward(const Tensor& g, const Tensor& self, double eps);
+
 }  // namespace flambeau

@@ -18,6 +18,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "cdist",
     "chain_matmul",
     "einsum",
     "meshgrid",
@@ -221,3 +222,17 @@ def split(tensor, split_size_or_sections, dim=0):
 
 
 _C.Tensor.unique, _C.Tensor.unique_consecutive = unique, unique_consecutive
+
+
+_DISTANCE_MODES = [
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+]
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The p-norm of the difference of each row of x1 and each row of x2."""
+    if compute_mode not in _DISTANCE_MODES:
+        raise ValueError(f"cdist: compute_mode must be one of {_DISTANCE_MODES}, got {compute_mode}")
+    return _ops.cdist(x1, x2, p, _DISTANCE_MODES.index(compute_mode) or None)

@@ -183,8 +183,18 @@ OPS = [
         out=False,
         errors=NOTHING + EMPTY,
     ),
-    Op("nanmean", [S((3, 4)), S((3, 4), 1), S(V([1.0, float("nan")]), grad_=False)], over(np.nanmean), FLOATS),
-    Op("nansum", [S((3, 4)), S((3, 4), 1), S(V([1.0, float("nan")]), grad_=False)], over(np.nansum), FLOATS),
+    Op(
+        "nanmean",
+        [S((3, 4)), S((3, 4), 1), S(V([1.0, float("nan")]), grad_=False)],
+        over(np.nanmean),
+        FLOATS,
+    ),
+    Op(
+        "nansum",
+        [S((3, 4)), S((3, 4), 1), S(V([1.0, float("nan")]), grad_=False)],
+        over(np.nansum),
+        FLOATS,
+    ),
     Op("norm", [S((3, 4)), S((3, 4), 3), S((3, 4), 2, 1, True)], norm, FLOATS, out=False),
     Op(
         "prod",

@@ -285,7 +285,17 @@ def in_place_compute(row: Row, sig: Signature) -> str:
     if row.kind == "structured" and row.base:
         checks = f"{shape_expression(row, sig, sig.outs[0])};"
         return f"(void){checks} if (has_memory(self)) {kernel_call(row, sig, ['self'])};"
-    return f'write_into("{sig.name}_", self, [&] {{ NoGradGuard no_grad; return {sig.name}({sig.call()}); }}());'
+    if row.kind == "composite" and not row.fields.get("grad"):
+        # No node of its own: while the tape records, copy_ carries the result over.
+        tensors = ", ".join(a.name for a in sig.tensors)
+        result = f"{sig.name}({sig.call()})"
+        copied = f"if (FL_UNLIKELY(recording({tensors}))) return copy_(self, {result});\n  "
+    else:
+        copied = ""
+    return (
+        copied
+        + f'write_into("{sig.name}_", self, [&] {{ NoGradGuard no_grad; return {sig.name}({sig.call()}); }}());'
+    )
 
 
 def out_form(row: Row, sig: Signature) -> str:

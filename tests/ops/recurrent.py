@@ -1,0 +1,67 @@
+"""Test rows of ops/recurrent.toml and attention.toml."""
+
+import numpy as np
+
+from tests.ops.rows import FLOATS, Op, S, error
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def gates(x, h, w_ih, w_hh, b_ih=0, b_hh=0):
+    return x @ w_ih.T + b_ih, h @ w_hh.T + b_hh
+
+
+def lstm(x, hx, *weights):
+    i, f, g, o = np.split(sum(gates(x, hx[0], *weights)), 4, -1)
+    cell = sigmoid(f) * hx[1] + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(cell), cell
+
+
+def gru(x, h, *weights):
+    a, b = (np.split(part, 3, -1) for part in gates(x, h, *weights))
+    reset, update = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
+    fresh = np.tanh(a[2] + reset * b[2])
+    return fresh + update * (h - fresh)
+
+
+def samples(k):
+    return [
+        S((2, 4), (2, 3), (3 * k, 4), (3 * k, 3), (3 * k,), (3 * k,)),
+        S((4,), (3,), (3 * k, 4), (3 * k, 3)),
+    ]
+
+
+def attention(q, k, v, mask=None, is_causal=False, scale=None):
+    scores = q @ np.swapaxes(k, -1, -2) * (scale or q.shape[-1] ** -0.5)
+    if is_causal:
+        scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
+    if mask is not None:
+        scores = scores + mask
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True) @ v
+
+
+WRONG = [error((2, 4), (3, 3), (3, 4), (3, 3), type=RuntimeError, match="one batch size")]
+HEADS = ((2, 5, 4), (2, 6, 4), (2, 6, 3))
+
+OPS = [
+    Op("gru_cell", samples(3), gru, FLOATS),
+    Op(
+        "lstm_cell",
+        [S((2, 4), [(2, 3), (2, 3)], (12, 4), (12, 3), (12,), (12,))],
+        lstm,
+        FLOATS,
+        strided=False,
+    ),
+    Op("rnn_relu_cell", samples(1), lambda *a: np.maximum(sum(gates(*a)), 0), FLOATS),
+    Op("rnn_tanh_cell", samples(1), lambda *a: np.tanh(sum(gates(*a))), FLOATS, errors=WRONG),
+    Op(
+        "scaled_dot_product_attention",
+        [S(*HEADS), S(*HEADS, (5, 6)), S(*HEADS, is_causal=True), S(*HEADS, scale=0.5)],
+        attention,
+        FLOATS,
+        errors=[error((3,), (3,), (3,), type=RuntimeError, match="at least 2 dims")],
+    ),
+]
