@@ -3,8 +3,22 @@
 from flambeau import _C
 
 
-class BaseTorchFunctionMode:
+class TorchFunctionMode:
     """A context in which every call of torch goes through `__torch_function__` first."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{type(self).__name__}: must define __torch_function__")
+
+    def __enter__(self):
+        _C._push_mode(self)
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        _C._pop_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))

@@ -67,6 +67,19 @@ Tensor number_first(const Scalar& s, const Tensor& t) {
     return Op::call(number_tensor(s), t);
 }
 
+// The method that Python calls when the tensor is on the right.
+template <class Op>
+constexpr const char* reflected() {
+  return same(Op::symbol, "-")    ? "__rsub__"
+         : same(Op::symbol, "/")  ? "__rtruediv__"
+         : same(Op::symbol, "//") ? "__rfloordiv__"
+         : same(Op::symbol, "%")  ? "__rmod__"
+         : same(Op::symbol, "**") ? "__rpow__"
+         : same(Op::symbol, "<<") ? "__rlshift__"
+         : same(Op::symbol, ">>") ? "__rrshift__"
+                                  : Op::name;
+}
+
 PyObject* not_implemented() { return Py_NewRef(Py_NotImplemented); }
 
 // Subclasses, NumPy scalars, numbers derived from Python's, objects that override.
@@ -85,8 +98,20 @@ template <class Op>
 }
 
 template <class Op>
+[[gnu::noinline, gnu::cold]] PyObject* binary_in_mode(PyObject* a, PyObject* b) {
+  Scalar ignored;
+  PyObject* other = is_tensor(a) ? b : a;
+  if (!is_tensor(other) && !as_scalar(other, ignored) && !may_override(other))
+    return not_implemented();
+  if (is_tensor(a) || kCommutes<Op>)
+    return is_tensor(a) ? ask_modes(Op::name, {a, b}) : ask_modes(Op::name, {b, a});
+  return ask_modes(reflected<Op>(), {b, a});
+}
+
+template <class Op>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
+    if (modes_active()) return binary_in_mode<Op>(a, b);
     if (FL_LIKELY(is_exact_tensor(a))) {
       const Tensor& t = tensor_of(a);
       if (FL_LIKELY(is_exact_tensor(b))) return wrap(Op::call(t, tensor_of(b)));
@@ -113,6 +138,7 @@ template <class Op>
 PyObject* inplace(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Tensor& t = mutable_tensor_of(a);
+    if (modes_active()) return ask_modes((std::string(Op::name) + "_").c_str(), {a, b});
     if (!is_exact_tensor(a) || (is_tensor(b) && !is_exact_tensor(b))) {
       std::string name = std::string(Op::name) + "_";
       if (PyObject* answer = ask_operands(name.c_str(), {a, b})) return answer;
@@ -138,6 +164,7 @@ PyObject* power_inplace(PyObject* a, PyObject* b, PyObject*) {
 template <class Op>
 PyObject* unary(PyObject* a) {
   return guarded([&]() -> PyObject* {
+    if (modes_active()) return ask_modes(Op::name, {a});
     if (FL_LIKELY(is_exact_tensor(a))) return wrap(Op::call(tensor_of(a)));
     if (PyObject* answer = ask_operands(Op::name, {a})) return answer;
     return as_operands(wrap(Op::call(tensor_of(a))), {a});

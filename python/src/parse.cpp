@@ -1,6 +1,7 @@
 // Overload resolution: binds a call's arguments to the parameters of each overload in turn.
 #include "python/src/parse.h"
 
+#include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -210,6 +211,7 @@ PyObject* call_set(const OpSet& op, size_t index, PyObject* self, PyObject* cons
     const SignatureSet& set = signatures_of(op, index);
     Arena arena;
     Call call{.self = self, .args = args, .nargs = nargs, .kwnames = kwnames, .arena = arena};
+    if (modes_active()) return ask_modes(op, call);
     if (PyObject* result = resolve(set, call)) return result;
     return resolve_again(set, call);
   });

@@ -74,6 +74,7 @@ PyObject* return_type(const OpInfo& op);  // torch.return_types.max, made when f
 // ---- torch_function.cpp ----
 // Asks the classes that override torch's functions; null: none did, call the op.
 PyObject* ask_overrides(const OpSet& op, const Call& call);
+PyObject* ask_modes(const OpSet& op, const Call& call);
 // Results of a call on a subclass that overrides nothing are of that class.
 PyObject* as_subclass_results(PyObject* result, const Call& call);
 

@@ -152,6 +152,67 @@ PyObject* as_subclass_results(PyObject* result, const Call& call) {
   return converted(owned.get(), Py_TYPE(objects[0]), 1).release();
 }
 
+// ---- modes: contexts that see every call first ----
+
+namespace {
+
+thread_local std::vector<PyObject*> modes;  // innermost last; each holds a reference
+
+void note_modes() {
+  if (modes.empty())
+    tls.mode &= uint8_t(~kModePython);
+  else
+    tls.mode |= kModePython;
+}
+
+// The innermost mode steps aside while it answers, so that what it calls goes to the one outside.
+class StepAside {
+ public:
+  StepAside() : mode_(modes.back()) {
+    modes.pop_back();
+    note_modes();
+  }
+  ~StepAside() {
+    modes.push_back(mode_);
+    note_modes();
+  }
+  StepAside(const StepAside&) = delete;
+  PyObject* mode() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
+
+PyObject* ask_mode(PyObject* function, PyObject* args, PyObject* kwargs,
+                   const std::vector<PyObject*>& objects) {
+  Ref types = types_of(objects);
+  StepAside aside;
+  Ref method = own(PyObject_GetAttr(aside.mode(), attribute));
+  Ref answer =
+      own(PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr));
+  FL_CHECK(answer.get() != Py_NotImplemented, TypeError, "{}: the mode {} does not implement it",
+           repr_text(function), type_name(aside.mode()));
+  return answer.release();
+}
+
+}  // namespace
+
+PyObject* ask_modes(const OpSet& op, const Call& call) {
+  auto [args, kwargs] = packed(call);
+  return ask_mode(public_function(op, call).get(), args.get(), kwargs.get(), overriding_call(call));
+}
+
+PyObject* ask_modes(const char* method, std::initializer_list<PyObject*> operands) {
+  std::vector<PyObject*> objects;
+  for (PyObject* o : operands) collect(o, objects);
+  Ref function = own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), method));
+  Ref args = own(PyTuple_New(Py_ssize_t(operands.size())));
+  Py_ssize_t i = 0;
+  for (PyObject* o : operands) PyTuple_SetItem(args.get(), i++, Py_NewRef(o));
+  Ref kwargs = own(PyDict_New());
+  return ask_mode(function.get(), args.get(), kwargs.get(), objects);
+}
+
 bool may_override(PyObject* o) { return !overrides_off && override_of(o); }
 
 PyObject* ask_operands(const char* method, std::initializer_list<PyObject*> operands) {
@@ -248,7 +309,24 @@ PyObject* set_overrides_off(PyObject*, PyObject* change) {
   return Py_NewRef(Py_None);
 }
 
+PyObject* push_mode(PyObject*, PyObject* mode) {
+  modes.push_back(Py_NewRef(mode));
+  note_modes();
+  return Py_NewRef(Py_None);
+}
+PyObject* pop_mode(PyObject*, PyObject*) {
+  return guarded([] {
+    FL_CHECK(!modes.empty(), RuntimeError, "TorchFunctionMode: no mode is active");
+    PyObject* mode = modes.back();
+    modes.pop_back();
+    note_modes();
+    return mode;
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_push_mode", push_mode, METH_O, nullptr},
+    {"_pop_mode", pop_mode, METH_NOARGS, nullptr},
     {"_disabled_torch_function_impl", disabled, METH_VARARGS, nullptr},
     {"_has_torch_function", has_override, METH_O, nullptr},
     {"_handle_torch_function", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(handle)),

@@ -2,6 +2,7 @@
 #pragma once
 #include <initializer_list>
 
+#include "flambeau/core/tls.h"
 #include "python/src/py.h"
 
 namespace flambeau::python {
@@ -15,6 +16,10 @@ bool may_override(PyObject* o);
 PyObject* ask_operands(const char* method, std::initializer_list<PyObject*> operands);
 // The result in the class of the operands where that is a plain subclass. Takes `result`.
 PyObject* as_operands(PyObject* result, std::initializer_list<PyObject*> operands);
+
+// Is a TorchFunctionMode active in this thread? Then it answers the call.
+inline bool modes_active() { return FL_UNLIKELY(tls.mode & kModePython); }
+PyObject* ask_modes(const char* method, std::initializer_list<PyObject*> operands);
 
 // Tensor.__torch_function__(func, types, args=(), kwargs=None): the classmethod of the base class.
 PyObject* tensor_torch_function(PyObject* cls, PyObject* args);

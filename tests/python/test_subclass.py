@@ -61,6 +61,27 @@ def test_foreign_class_is_asked():
     assert torch.zeros(1) + f == ("handled", "add", ("Foreign",))
 
 
+def test_modes_see_every_call_and_nest():
+    class Spy(torch.overrides.TorchFunctionMode):
+        def __init__(self, name, seen):
+            self.name, self.seen = name, seen
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen.append((self.name, func.__name__))
+            return func(*args, **(kwargs or {}))
+
+    seen, x = [], torch.tensor([1.0])
+    with Spy("outer", seen):
+        with Spy("inner", seen):
+            y = torch.exp(-x)
+        z = 2 - x
+        x += 1
+    assert seen[:4] == [("inner", "neg"), ("outer", "neg"), ("inner", "exp"), ("outer", "exp")]
+    assert seen[4:] == [("outer", "__rsub__"), ("outer", "add_")]
+    assert y.shape == z.shape == (1,) and x.tolist() == [2]
+    assert torch.exp(x).shape == (1,) and len(seen) == 6
+
+
 def test_parameter_results_are_plain_tensors():
     p = torch.nn.Parameter(torch.zeros(1))
     assert type(p + 1) is torch.Tensor and type(p.detach()) is torch.Tensor
