@@ -133,17 +133,20 @@ void Pass::find_needed() {
   auto enter = [&](Node* n) {
     if (n && needed_.emplace(n, false).second) stack.push_back({n, 0});
   };
-  for (const Tensor& root : call_.roots) enter(edge_to(root).node);
-  while (!stack.empty()) {
-    auto& [node, next] = stack.back();
-    if (next < node->edge_count) {
-      enter(node->edges[next++].node);
-      continue;
+  // One root after the other: a root below another must be finished before that one is judged.
+  for (const Tensor& root : call_.roots) {
+    enter(edge_to(root).node);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node->edge_count) {
+        enter(node->edges[next++].node);
+        continue;
+      }
+      bool found = false;
+      for (int i = 0; i < node->edge_count; i++) found = found || leads_to_input(node->edges[i]);
+      needed_[node] = found;
+      stack.pop_back();
     }
-    bool found = false;
-    for (int i = 0; i < node->edge_count; i++) found = found || leads_to_input(node->edges[i]);
-    needed_[node] = found;
-    stack.pop_back();
   }
 }
 

@@ -32,6 +32,11 @@ Tensor pad_dim(std::string_view mode, const Tensor& x, int64_t dim, int64_t befo
   int64_t from = std::max<int64_t>(-before, 0), to = n - std::max<int64_t>(-after, 0);
   FL_CHECK(from <= to, RuntimeError, "pad: {} and {} cut more than the {} elements of dim {}",
            before, after, n, dim);
+  // A circle closes over what the cuts left.
+  if (mode == "circular" && to - from < n) {
+    Tensor rest = narrow(x, dim, from, to - from);
+    return pad_dim(mode, rest, dim, std::max<int64_t>(before, 0), std::max<int64_t>(after, 0));
+  }
   std::vector<Tensor> parts;
   if (mode == "reflect") add_slices(parts, x, dim, before, -1, before);
   if (mode == "replicate") add_slices(parts, x, dim, 0, 0, before);

@@ -283,3 +283,11 @@ def test_repeated_double_backward_keeps_memory():
         x.grad = None
         (x * x).backward(create_graph=True)
     assert x.grad.item() == 2
+
+
+def test_grad_of_two_results_where_one_is_made_of_the_other():
+    x = torch.tensor([3.0], requires_grad=True)
+    first = x * x
+    second = -first
+    weights = [torch.tensor([1.0]), torch.tensor([4.0])]
+    assert torch.autograd.grad([first, second], [x], weights)[0].tolist() == [-18.0]
