@@ -115,6 +115,10 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
 
 Tensor addbmm_impl(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
                    const Scalar& beta, const Scalar& alpha) {
+  // Whole numbers take the whole part of the factors, as in torch.
+  if (!is_inexact(batch1.dtype()) && (alpha.is_float() || beta.is_float())) {
+    return addbmm_impl(self, batch1, batch2, Scalar(beta.to_int()), Scalar(alpha.to_int()));
+  }
   int64_t first = 0;
   Tensor total = sum(bmm(batch1, batch2), IntList(&first, 1), false, batch1.dtype());
   return to(added("addbmm", self, scaled(total, alpha), beta),
@@ -314,7 +318,6 @@ std::vector<Term> read_terms(std::string_view left, TensorList tensors, int64_t&
     int64_t rest = tensors[i].ndim() - count_letters(texts[i]);
     terms.push_back({tensors[i], read_labels(texts[i], rest, dims)});
   }
-  for (Term& term : terms) take_diagonals(term);
   return terms;
 }
 
@@ -339,6 +342,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, std::optional<
                     ? implied_labels(terms, dims)
                     : read_labels(equation.substr(arrow + 2), dims, dims);
   check_result(result, terms, equation);
+  for (Term& term : terms) take_diagonals(term);
   Term total = terms[0];
   for (size_t i = 1; i < terms.size(); i++) {
     Ints needed(result);
