@@ -329,7 +329,13 @@ std::tuple<Tensor, Tensor> histogram_impl(const Tensor& self, int64_t bins,
   check_weight(self, weight);
   FL_CHECK(!range || range->size() == 2, RuntimeError,
            "histogram: range must hold two numbers, got {}", range ? range->size() : 0);
-  Span s = histogram_span("histogram", self, range ? (*range)[0] : 0, range ? (*range)[1] : 0, 0.5);
+  if (!has_memory(self)) {
+    return {new_tensor({bins}, self.dtype(), self.device()),
+            new_tensor({bins + 1}, self.dtype(), self.device())};
+  }
+  Span s{0, 1};  // as torch, where there are no elements
+  if (range || self.numel())
+    s = histogram_span("histogram", self, range ? (*range)[0] : 0, range ? (*range)[1] : 0, 0.5);
   Tensor edges = even_edges(self.dtype(), s, bins);
   return {count_between(self, edges, weight, density), edges};
 }

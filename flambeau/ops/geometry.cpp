@@ -102,7 +102,9 @@ namespace {
 void take_storage(Tensor& self, const Tensor& source) {
   FL_CHECK(self.dtype() == source.dtype(), RuntimeError,
            "set_: source must have self's dtype {}, got {}", self.dtype(), source.dtype());
-  FL_CHECK(!self->base, RuntimeError, "set_: a view cannot get other memory");
+  FL_CHECK(!self.requires_grad(), RuntimeError,
+           "set_: a tensor of shape {} that requires grad cannot get other memory", self.sizes());
+  if (TensorImpl* base = std::exchange(self->base, nullptr)) base->decref();
   Tensor fresh = alias(source);
   std::swap(self->storage, fresh->storage);
   std::swap(self->counter, fresh->counter);

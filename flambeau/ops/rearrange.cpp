@@ -163,8 +163,11 @@ Tensor repeat_interleave_impl(const Tensor& repeats, std::optional<int64_t> outp
            repeats.sizes());
   FL_CHECK(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32, RuntimeError,
            "repeat_interleave: repeats must be int64 or int32, got {}", repeats.dtype());
-  FL_CHECK(has_memory(repeats), NotImplementedError,
-           "repeat_interleave: the numbers are not known on the meta device");
+  if (!has_memory(repeats)) {
+    FL_CHECK(output_size, NotImplementedError,
+             "repeat_interleave: the numbers are not known on the meta device, give output_size");
+    return new_tensor({*output_size}, repeats.dtype(), repeats.device());
+  }
   Tensor counts = dense(as_int64(repeats));
   const int64_t* times = counts.data<int64_t>();
   int64_t total = 0;

@@ -57,7 +57,7 @@ def slice_scatter_ref(x, src, dim=0, start=None, end=None, step=1):
     return x
 
 
-def repeat_ref(x, repeats, dim=None):
+def repeat_ref(x, repeats, dim=None, output_size=None):
     return np.repeat(x, repeats, dim)
 
 
@@ -121,7 +121,7 @@ OPS = [
     ),
     moved(
         "repeat_interleave",
-        [S((2, 3), 2), S((2, 3), 2, 1), S((2, 3), V([1, 0, 2]), 1)],
+        [S((2, 3), 2), S((2, 3), 2, 1), S((2, 3), V([1, 0, 2]), 1, output_size=3)],
         repeat_ref,
         dtypes=FLOATS,
         errors=[error((2, 3), -1, type=RuntimeError, match="negative, got -1")],
