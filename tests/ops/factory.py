@@ -223,3 +223,13 @@ OPS = [
     factory("zeros", [S([2, 3]), S([]), S([0, 2])], np.zeros, NEGATIVE),
     like("zeros_like", np.zeros_like),
 ]
+OPS.append(
+    Op(
+        "polar",
+        [S((3, 4), (3, 4))],
+        lambda r, a: r * np.exp(1j * a),
+        FLOATS,
+        inplace=False,
+        second=False,
+    )
+)

@@ -43,7 +43,7 @@ class S:
 
         def build(a):
             if isinstance(a, V):
-                return a.make(library, device, requires_grad)
+                return a.make(library, device, requires_grad, dtype)
             if isinstance(a, list) and a and all(isinstance(x, (tuple, V)) for x in a):
                 return [build(x) for x in a]
             if not isinstance(a, tuple):
@@ -59,7 +59,7 @@ class S:
             count *= n
         values = [self.value(dtype, rng) for _ in range(count)]
         t = library.tensor(values, dtype=getattr(library, dtype), device=device)
-        t = t.reshape(list(shape))
+        t = t.reshape(list(shape)).clone()  # memory of its own: not a view
         if (self.strided or strided) and shape:
             t = library.stack([t, t], -1)[..., 0]
         inexact = "float" in dtype or "complex" in dtype
@@ -79,6 +79,10 @@ class S:
         return round(rng.uniform(self.low, self.high) * 64) / 64
 
 
+def holds_floats(values):
+    return any(map(holds_floats, values)) if isinstance(values, list) else isinstance(values, float)
+
+
 class V:
     """A tensor with explicit values; `dtype` defaults to what the values say."""
 
@@ -88,8 +92,10 @@ class V:
     def __repr__(self):
         return f"V({self.values!r})"
 
-    def make(self, library, device, requires_grad):
+    def make(self, library, device, requires_grad, sweep):
         kind = getattr(library, self.dtype) if self.dtype else None
+        if kind is None and "float" in sweep and holds_floats(self.values):
+            kind = getattr(library, sweep)
         t = library.tensor(self.values, dtype=kind, device=device)
         inexact = t.dtype.is_floating_point or t.dtype.is_complex
         return t.requires_grad_() if requires_grad and inexact else t
@@ -114,7 +120,7 @@ class Op:
     """One row of tests for the op `name`: a function, an nn function or a method.
 
     ref(*arrays, **kwargs) is the same in NumPy, on doubles. `inplace`, `out`, `grad`, `second` switch sweeps off where
-    they make no sense; `strided` the one with strided inputs; `exact` asks for equality; `random` means that only shape and dtype can be compared.
+    they make no sense; `strided` the one with strided inputs, `meta` the one without values; `exact` asks for equality; `random` means that only shape and dtype can be compared.
     """
 
     name: str
@@ -130,6 +136,7 @@ class Op:
     exact: bool = False
     random: bool = False
     strided: bool = True
+    meta: bool = True
 
     def tolerance(self, dtype):
         return 0.0 if self.exact else self.tol.get(dtype, TOLERANCE.get(dtype, 0.0))
