@@ -142,9 +142,8 @@ def unravel_index(indices, shape):
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: sizes must not be negative, got {sizes}")
     steps = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))
-    return tuple(
-        indices.div(step, rounding_mode="floor") % n for step, n in zip(reversed(steps), sizes)
-    )
+    indices = indices.to(_C.int64)
+    return tuple(indices // step % n for step, n in zip(reversed(steps), sizes))
 
 
 def chain_matmul(*matrices, out=None):

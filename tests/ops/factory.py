@@ -213,6 +213,17 @@ OPS = [
         "triu_indices", [S(3, 3), S(3, 4, 1), S(4, 2, -1), S(0, 3)], triangle(lambda d, k: d >= k)
     ),
     Op(
+        "polar",
+        [S((3, 4), (3, 4)), S((3, 1), (4,)), S((), ())],
+        lambda r, a: r * np.exp(1j * a),
+        FLOATS,
+        errors=[
+            error(V([1.0]), V([1]), type=RuntimeError, match="one dtype, got float32 and int64")
+        ],
+        inplace=False,
+        grad=False,
+    ),
+    Op(
         "vander",
         [S((3,)), S((3,), 5), S((2,), 3, True), S((3,), 0)],
         lambda x, n=None, increasing=False: np.vander(x, n, increasing),

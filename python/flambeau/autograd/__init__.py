@@ -123,9 +123,7 @@ def _grad_of_rows(outputs, inputs, grad_outputs, retain_graph, create_graph, all
     for i in range(count):
         keep = True if i + 1 < count else retain_graph
         row = [None if g is None else g[i] for g in grad_outputs]
-        rows.append(
-            grad(outputs, inputs, row, keep, create_graph, allow_unused=allow_unused)
-        )
+        rows.append(grad(outputs, inputs, row, keep, create_graph, allow_unused=allow_unused))
     return tuple(None if column[0] is None else stack(column) for column in zip(*rows))
 
 
