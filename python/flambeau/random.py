@@ -45,3 +45,8 @@ def fork_rng(
         yield
     finally:
         set_rng_state(state)
+
+
+def thread_safe_generator() -> _C.Generator | None:
+    """The generator of a data loader's worker thread; None elsewhere, and workers are processes."""
+    return None
