@@ -6,7 +6,6 @@ import functools
 import itertools
 
 from flambeau import _C
-from flambeau._einsum import einsum
 
 _ops = _C._VariableFunctions
 
@@ -152,62 +151,59 @@ def chain_matmul(*matrices, out=None):
     return result if out is None else out.copy_(result)
 
 
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _term(sublist):
+    return "".join("..." if s is Ellipsis else _LETTERS[s] for s in sublist)
+
+
+def einsum(*args):
+    """Sums of products in Einstein's notation: einsum("ij,jk->ik", a, b) is a @ b.
+
+    Labels that the output does not name are summed; "..." stands for any leading dims. Instead of an
+    equation, each operand may be followed by the list of its labels, and the output's come last.
+    """
+    if len(args) < 2:
+        raise ValueError("einsum: needs an equation and at least one operand")
+    if isinstance(args[0], str):
+        return _ops.einsum(args[0], _listed(args[1:]))
+    operands, labels = list(args[0::2]), [_term(sublist) for sublist in args[1::2]]
+    equation = ",".join(labels)
+    if len(args) % 2:
+        equation += "->" + _term(operands.pop())
+    return _ops.einsum(equation, operands)
+
+
 def tensordot(a, b, dims=2, out=None):
     """Sums products over `dims`: the last of a with the first of b, or two lists of dims."""
     if isinstance(dims, _C.Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
-        if dims < 0 or dims > min(a.dim(), b.dim()):
-            raise RuntimeError(
-                f"tensordot: dims must be in [0, {min(a.dim(), b.dim())}], got {dims}"
-            )
-        dims = list(range(a.dim() - dims, a.dim())), list(range(dims))
+        if dims < 0:
+            raise RuntimeError(f"tensordot: dims must not be negative, got {dims}")
+        dims = list(range(-dims, 0)), list(range(dims))
     left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
-    if len(left) != len(right):
-        raise RuntimeError(
-            f"tensordot: both lists of dims must be equally long, got {left} and {right}"
-        )
-    left, right = [d % a.dim() for d in left], [d % b.dim() for d in right]
-    for i, j in zip(left, right):
-        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
-            raise RuntimeError(
-                f"tensordot: contracted sizes must match, got {a.shape[i]} (dim {i}) and {b.shape[j]} (dim {j})"
-            )
-        if a.shape[i] != b.shape[j]:  # a size of one broadcasts: its partner is summed first
-            if a.shape[i] == 1:
-                b = b.sum(j, keepdim=True)
-            else:
-                a = a.sum(i, keepdim=True)
-    free_a = [d for d in range(a.dim()) if d not in left]
-    free_b = [d for d in range(b.dim()) if d not in right]
-    inner = 1
-    for d in left:
-        inner *= a.shape[d]
-    rows = a.permute(free_a + left).reshape(-1 if a.numel() else _product(a, free_a), inner)
-    columns = b.permute(right + free_b).reshape(inner, -1 if b.numel() else _product(b, free_b))
-    shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
-    result = _ops.mm(rows, columns).reshape(shape)
-    return result if out is None else out.copy_(result)
-
-
-def _product(t, dims):
-    result = 1
-    for d in dims:
-        result *= t.shape[d]
-    return result
+    if out is None:
+        return _ops.tensordot(a, b, left, right)
+    return _ops.tensordot(a, b, left, right, out=out)
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """A norm of a vector, or of the entries of a tensor; p may be "fro" or "nuc" for matrices."""
-    from flambeau import linalg
-
+    """A norm of all entries or along `dim`; p may be "fro", or "nuc" for matrices."""
     if p == "nuc":
-        dims = (-2, -1) if dim is None else tuple(dim)
-        result = linalg.matrix_norm(input, "nuc", dims, keepdim, dtype=dtype)
-    else:
-        order = 2 if p in ("fro", None) else p
-        result = linalg.vector_norm(input, order, dim, keepdim, dtype=dtype)
-    return result if out is None else out.copy_(result)
+        from flambeau import linalg
+
+        result = linalg.matrix_norm(
+            input, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim, dtype=dtype
+        )
+        return result if out is None else out.copy_(result)
+    p = 2 if p in ("fro", None) else p
+    options = {k: v for k, v in (("dtype", dtype), ("out", out)) if v is not None}
+    if dim is None and not keepdim and out is None:
+        return _ops.norm(input, p, **options)
+    dims = list(range(input.dim())) if dim is None else dim
+    return _ops.norm(input, p, dims, keepdim, **options)
 
 
 _C.Tensor.norm = lambda self, p="fro", dim=None, keepdim=False, dtype=None: norm(
@@ -233,5 +229,7 @@ _DISTANCE_MODES = [
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm of the difference of each row of x1 and each row of x2."""
     if compute_mode not in _DISTANCE_MODES:
-        raise ValueError(f"cdist: compute_mode must be one of {_DISTANCE_MODES}, got {compute_mode}")
+        raise ValueError(
+            f"cdist: compute_mode must be one of {_DISTANCE_MODES}, got {compute_mode}"
+        )
     return _ops.cdist(x1, x2, p, _DISTANCE_MODES.index(compute_mode) or None)
