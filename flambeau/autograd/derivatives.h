@@ -29,6 +29,8 @@ Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList base_str
 
 Tensor linear_input_backward(const Tensor& g, const Tensor& weight);
 Tensor linear_weight_backward(const Tensor& g, const Tensor& input, int64_t ndim);
+// A = Q R; either gradient may be undefined.
+Tensor qr_backward(const Tensor& g_q, const Tensor& g_r, const Tensor& q, const Tensor& r);
 
 // Gradients of views: zeros with g where the view lies.
 Tensor select_backward(const Tensor& g, IntList sizes, int64_t dim, int64_t index);

@@ -1,4 +1,4 @@
-"""Test rows of ops/resample.toml: each dim is a matrix of weights, built here element by element."""
+"""Test rows of ops/resample.toml: each dim is a matrix, built element by element."""
 
 import math
 
