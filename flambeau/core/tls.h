@@ -20,12 +20,12 @@ enum Mode : uint8_t { kModeLevels = 1, kModeAutocast = 2, kModeProfile = 4, kMod
 
 struct Tls {
   uint8_t mode = 0;
-  bool grad = true;        // is the tape on?
-  bool inference = false;  // inside inference_mode
+  bool grad = true;          // is the tape on?
+  bool inference = false;    // inside inference_mode
   bool anomaly = false;      // detect_anomaly is on
   bool anomaly_nan = false;  // and looks for NaN
-  uint32_t depth = 0;     // ops below the outermost one are invisible to recorders
-  uint64_t sequence = 0;  // Lamport clock of the tape
+  uint32_t depth = 0;        // ops below the outermost one are invisible to recorders
+  uint64_t sequence = 0;     // Lamport clock of the tape
   Level* levels = nullptr;
   FreeList tensors, storages, nodes;
   void* engine = nullptr;  // the node whose backward is running, if any

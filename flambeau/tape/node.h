@@ -167,7 +167,8 @@ N* new_node(const NodeType& type) {
 
 // Ties edge `i` to what produced `input` and raises the node's sequence number above it.
 FL_API void connect(Node* node, int i, const Tensor& input);
-// Gives the node to its outputs (those of inexact dtype; null: not differentiable) and takes the caller's reference.
+// Gives the node to its outputs (those of inexact dtype; null: not differentiable) and takes the
+// caller's reference.
 FL_API void attach(const Tensor& result, Node* node);
 FL_API void attach(std::initializer_list<const Tensor*> results, Node* node);
 FL_API void attach(TensorList results, Node* node);
