@@ -9,6 +9,7 @@ LOOSE = {"float32": 2e-5, "complex64": 4e-5, "float64": 1e-10, "complex128": 1e-
 A = V([[1.0, 2.0, -1.0], [2.0, -3.0, 0.5], [-2.0, 0.25, 4.0], [0.5, 1.0, 1.0]], "float64")
 WIDE = V([[1.0, 2.0, -1.0], [2.0, -3.0, 0.5]], "float64")
 UPPER = V([[2.0, 1.0, -1.0], [0.0, -3.0, 0.5], [0.0, 0.0, 4.0]], "float64")
+SQUARE = V([[1.0, 2.0, -1.0], [2.0, -3.0, 0.5], [-2.0, 0.25, 4.0]], "float64")
 TAU = V([1.2, 0.7, 0.4], "float64")
 
 
@@ -74,6 +75,26 @@ def products(name):
     )
 
 
+def exp_ref(a):
+    result = term = np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+    for k in range(1, 60):
+        term = term @ a / k
+        result = result + term
+    return result
+
+
+def exponential(name):
+    return Op(
+        name,
+        [S((3, 3)), S((2, 2, 2)), S((1, 1)), S((0, 0))],
+        exp_ref,
+        FLOATS,
+        tol=LOOSE,
+        out=False,
+        errors=[error((2, 3), type=RuntimeError, match=r"square .*\(2, 3\)")],
+    )
+
+
 OPS = [
     Op(
         "geqrf",
@@ -85,6 +106,16 @@ OPS = [
         errors=[error((2,), type=RuntimeError, match=r"at least 2 dims, got shape \(2,\)")],
     ),
     products("linalg_householder_product"),
+    exponential("linalg_matrix_exp"),
+    Op(
+        "linalg_multi_dot",
+        [S([(2, 3), (3, 4), (4, 1)]), S([(3,), (3, 2), (2,)])],
+        lambda x: np.linalg.multi_dot(x),
+        FLOATS,
+        tol=LOOSE,
+        out=False,
+        errors=[error([(2, 2)], type=RuntimeError, match="got 1")],
+    ),
     Op(
         "linalg_qr",
         [S(A), S(WIDE), S(WIDE, "complete")],
@@ -95,6 +126,20 @@ OPS = [
             error((2, 2), "full", type=RuntimeError, match="got 'full'"),
             error((2,), type=RuntimeError, match="at least 2 dims"),
         ],
+    ),
+    Op(
+        "linalg_solve",
+        [
+            S(SQUARE, (3, 2)),
+            S(SQUARE, (3,)),
+            S(SQUARE, (2, 3), left=False),
+            S(SQUARE, (2, 3, 1)),
+        ],
+        lambda a, b, left=True: np.linalg.solve(a, b) if left else b @ np.linalg.inv(a),
+        ("float64",),
+        tol=LOOSE,
+        out=False,
+        errors=[error((2, 3), (2, 1), type=RuntimeError, match=r"\(2, 3\)")],
     ),
     Op(
         "linalg_solve_triangular",
@@ -110,6 +155,7 @@ OPS = [
         out=False,
         errors=[error((2, 3), (2, 1), upper=True, type=RuntimeError, match=r"\(2, 3\)")],
     ),
+    exponential("matrix_exp"),
     products("orgqr"),
     Op("qr", [S(A), S(WIDE, False)], lambda a, some=True: qr_ref(a), ("float64",), tol=LOOSE),
 ]
