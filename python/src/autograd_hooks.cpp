@@ -124,6 +124,19 @@ PyObject* keep_grad(PyObject* self, PyObject*) {
   });
 }
 
+PyObject* detach_in_place(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Tensor& t = up_to_date(self);
+    FL_CHECK(!t->base || (t->flags & kNoGradView), RuntimeError,
+             "detach_: a view cannot be cut from its base in place; use detach()");
+    if (t->grad_fn) leave_node(t.impl());
+    t->flags = uint8_t(t->flags & ~kRequiresGrad);
+    return Py_NewRef(self);
+  });
+}
+
+PyObject* is_view(PyObject* self, PyObject*) { return to_bool(tensor_of(self)->base); }
+
 PyObject* get_hooks(PyObject* self, void*) {
   Hook* hook = find_hook(tensor_of(self));
   return Py_NewRef(hook ? static_cast<PyObject*>(hook->context) : Py_None);
@@ -181,10 +194,17 @@ int visit_tape(TensorImpl* impl, visitproc visit, void* arg) {
 
 void append_hook_methods(Methods& table) {
   table.push_back({"register_hook", register_hook, METH_O,
+                   "register_hook($self, hook)\n--\n\n"
                    "Calls hook(grad) when the gradient is known; a result replaces it."});
   table.push_back({"register_post_accumulate_grad_hook", register_leaf_hook, METH_O,
+                   "register_post_accumulate_grad_hook($self, hook)\n--\n\n"
                    "Calls hook(tensor) after the gradient of a leaf was added to."});
+  table.push_back({"detach_", detach_in_place, METH_NOARGS,
+                   "detach_($self)\n--\n\n"
+                   "Cuts the tensor from its history; it does not require grad any more."});
+  table.push_back({"_is_view", is_view, METH_NOARGS, nullptr});
   table.push_back({"retain_grad", keep_grad, METH_NOARGS,
+                   "retain_grad($self)\n--\n\n"
                    "Keeps the gradient of a tensor that is no leaf in its `grad`."});
 }
 

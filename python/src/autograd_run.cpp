@@ -92,7 +92,8 @@ void append_tape_methods(Methods& table) {
   table.push_back(
       {"backward", as_function(backward), kFast,
        "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-       "Runs the tape from here and adds to the gradients of the leaves."});
+       "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n"
+       "--\n\nRuns the tape from here and adds to the gradients of the leaves."});
   append_hook_methods(table);
 }
 
