@@ -3,6 +3,7 @@
 
 #include "flambeau/tape/view.h"
 
+#include "flambeau/autograd/forward.h"
 #include "flambeau/ops/runtime.h"
 #include "python/src/module.h"
 #include "python/src/tape.h"
@@ -243,6 +244,12 @@ PyObject* apply(PyObject* cls, PyObject* args, PyObject* kwargs) {
       Ref helper = import_from(kBase, "_bound_arguments");
       Ref none(kwargs ? Py_NewRef(kwargs) : PyDict_New());
       arguments = own(PyObject_CallFunctionObjArgs(helper.get(), cls, args, none.get(), nullptr));
+    }
+    for (Py_ssize_t i = 0, n = PyTuple_Size(arguments.get()); i < n; i++) {
+      PyObject* o = PyTuple_GetItem(arguments.get(), i);
+      if (!is_tensor(o) || !is_dual(tensor_of(o))) continue;
+      Ref dual = import_from(kBase, "_apply_dual");
+      return checked(PyObject_CallFunctionObjArgs(dual.get(), cls, arguments.get(), nullptr));
     }
     return Application(cls, arguments.get()).run();
   });

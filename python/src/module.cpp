@@ -10,7 +10,8 @@ constexpr void (*kParts[])(PyObject*) = {
     init_storage,     init_ops,         init_tensor,    init_torch_function, init_parameter,
     init_conversions, init_arrays,      init_construct, init_tape,           init_modes,
     init_grad_switch, init_dlpack,      init_memory,    init_autocast,       init_location,
-    init_autograd,    init_saved_hooks, init_function,  init_module_base,    init_optim};
+    init_autograd,    init_saved_hooks, init_function,  init_forward,        init_module_base,
+    init_optim};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "flambeau._C",

@@ -54,6 +54,16 @@ class Function(_C._FunctionApply):
             {"_forward_cls": cls, "__module__": cls.__module__},
         )
 
+    @classmethod
+    def _dual_context(cls, inputs, output):
+        context = _DualContext(tuple(isinstance(x, Tensor) for x in inputs))
+        with flambeau.no_grad():
+            if cls.setup_context is not Function.setup_context:
+                cls.setup_context(context, tuple(inputs), output)
+            else:
+                cls.forward(context, *inputs)
+        return context
+
     @staticmethod
     def forward(*args, **kwargs):
         """To be defined by every subclass."""
@@ -114,6 +124,48 @@ def _bound_arguments(cls, args, kwargs):
     bound = inspect.signature(cls.forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
+
+
+def _apply_dual(cls, args):
+    """`apply` on dual tensors: forward on the primals, then the class's jvp on the tangents."""
+    duals = [_C._unpack_dual(a) if isinstance(a, Tensor) else (a, None) for a in args]
+    primals, tangents = [p for p, _ in duals], [t for _, t in duals]
+    result = cls.apply(*primals)
+    single = not isinstance(result, tuple)
+    results = (result,) if single else result
+    context = cls._dual_context(primals, result)
+    changes = cls.jvp(context, *tangents)
+    changes = changes if isinstance(changes, tuple) else (changes,)
+    if len(changes) != len(results):
+        raise RuntimeError(
+            f"{cls.__name__}.jvp: must return {len(results)} tangents, got {len(changes)}"
+        )
+    results = tuple(
+        r if t is None else _C._make_dual(r, t) for r, t in zip(results, changes)
+    )
+    return results[0] if single else results
+
+
+class _DualContext:
+    """What `forward` or `setup_context` puts aside for `jvp`."""
+
+    def __init__(self, needs):
+        self.needs_input_grad, self.saved_tensors = needs, ()
+
+    def save_for_backward(self, *tensors):
+        """Nothing runs backward through this context."""
+
+    def save_for_forward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def mark_dirty(self, *tensors):
+        raise NotImplementedError("jvp of a function that works in place")
+
+    def mark_non_differentiable(self, *tensors):
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value):
+        self.materialize_grads = value
 
 
 class _Undifferentiable(Function):
