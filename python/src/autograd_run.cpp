@@ -1,4 +1,6 @@
 // Running the tape: x.backward() and what autograd.backward and autograd.grad share.
+#include <unordered_set>
+
 #include "flambeau/tape/view.h"
 #include "python/src/arguments.h"
 #include "python/src/autograd_node.h"
@@ -79,7 +81,39 @@ PyObject* grad_accumulator(PyObject*, PyObject* o) {
   });
 }
 
+// _has_other_leaves(roots, tensors): does a path lead from a root past all `tensors` to some leaf?
+PyObject* has_other_leaves(PyObject*, PyObject* args) {
+  return guarded([&] {
+    PyObject *roots, *tensors;
+    if (!PyArg_ParseTuple(args, "OO", &roots, &tensors)) throw ErrorSet{};
+    std::vector<Tensor> from, stop;
+    append_tensors(from, roots, "a root", false);
+    append_tensors(stop, tensors, "a tensor", false);
+    std::unordered_set<const void*> seen;
+    for (const Tensor& t : stop)
+      seen.insert(t->grad_fn ? static_cast<void*>(t->grad_fn) : t.impl());
+    std::vector<Node*> stack;
+    bool found = false;
+    auto enter = [&](Node* node, const TensorImpl* leaf) {
+      const void* place = node ? static_cast<const void*>(node) : leaf;
+      if (!place || !seen.insert(place).second) return;
+      if (node)
+        stack.push_back(node);
+      else
+        found = true;
+    };
+    for (const Tensor& t : from) enter(t->grad_fn, t->grad_fn ? nullptr : t.impl());
+    while (!stack.empty() && !found) {
+      Node* node = stack.back();
+      stack.pop_back();
+      for (int i = 0; i < node->edge_count; i++) enter(node->edges[i].node, node->edges[i].leaf);
+    }
+    return to_bool(found);
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_has_other_leaves", has_other_leaves, METH_VARARGS, nullptr},
     {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run)), METH_FASTCALL,
      nullptr},
     {"_set_anomaly_nan", set_anomaly_nan, METH_O, nullptr},
