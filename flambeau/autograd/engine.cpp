@@ -88,6 +88,8 @@ class Pass {
   bool leads_to_input(const Edge& e) const;
   void send(const Edge& e, Tensor g);
   void hold(TensorImpl* leaf, Tensor g);
+  void count_awaited();
+  void release_complete(TensorImpl* leaf);
   void arrive(TensorImpl* leaf, Tensor g);
   Tensor& slot(Node* node, int nr);
   void visit(Node* node);
@@ -98,7 +100,9 @@ class Pass {
   const BackwardCall& call_;
   std::vector<Tensor> captured_;
   std::vector<Node*> heap_;
-  std::vector<std::pair<Tensor, Tensor>> held_;  // leaves with hooks, and what arrived so far
+  std::vector<std::pair<Tensor, Tensor>> held_;   // leaves with hooks, and what arrived so far
+  std::unordered_map<TensorImpl*, int> awaited_;  // edges that lead to them and were not visited
+  bool counted_ = false;
   std::unordered_map<Node*, std::vector<Tensor>>
       foreign_;  // slots of nodes that another pass is using
   std::unordered_map<Node*, uint8_t> foreign_queued_;
@@ -195,7 +199,37 @@ void Pass::send(const Edge& e, Tensor g) {
   std::push_heap(heap_.begin(), heap_.end(), runs_later);
 }
 
-// Hooks of a leaf see the sum of what arrives, so it is held back until the pass is over.
+// The edges of the graph that lead to leaves with hooks.
+void Pass::count_awaited() {
+  counted_ = true;
+  std::vector<Node*> stack;
+  std::unordered_map<Node*, bool> seen;
+  auto enter = [&](const Edge& e) {
+    if (e.leaf && has_hooks(e.leaf)) awaited_[e.leaf]++;
+    if (e.node && seen.emplace(e.node, true).second) stack.push_back(e.node);
+  };
+  for (const Tensor& root : call_.roots) enter(edge_to(root));
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    for (int i = 0; i < node->edge_count; i++) enter(node->edges[i]);
+  }
+}
+
+// An edge to the leaf was visited; after the last one its hooks run, so that they may free memory
+// before the pass is over.
+void Pass::release_complete(TensorImpl* leaf) {
+  if (--awaited_[leaf] > 0) return;
+  for (size_t i = 0; i < held_.size(); i++) {
+    if (held_[i].first.impl() != leaf) continue;
+    auto [kept, g] = std::move(held_[i]);
+    held_.erase(held_.begin() + int64_t(i));
+    return arrive(leaf, std::move(g));
+  }
+}
+
+// Hooks of a leaf see the sum of what arrives. Where some edge is never visited, they wait for the
+// end of the pass.
 void Pass::hold(TensorImpl* leaf, Tensor g) {
   if (g.dtype() != leaf->dtype) g = fit_grad(g, g.sizes(), leaf->dtype);
   for (size_t i = 0; i < held_.size(); i++) {
@@ -205,6 +239,8 @@ void Pass::hold(TensorImpl* leaf, Tensor g) {
     break;
   }
   held_.push_back({Tensor::borrow(leaf), std::move(g)});
+  if (!counted_) count_awaited();
+  release_complete(leaf);
 }
 
 void Pass::arrive(TensorImpl* leaf, Tensor g) {
@@ -239,7 +275,11 @@ void Pass::run_node(Node* node, std::span<Tensor> grads) {
     for (const NodeHook& h : after) h.after(h.context, {out, node->edge_count}, grads);
   }
   for (int i = 0; i < node->edge_count; i++) {
-    if (out[i].defined()) send(node->edges[i], std::move(out[i]));
+    const Edge& e = node->edges[i];
+    if (out[i].defined())
+      send(e, std::move(out[i]));
+    else if (FL_UNLIKELY(counted_) && e.leaf)
+      release_complete(e.leaf);
   }
 }
 
@@ -301,7 +341,11 @@ std::vector<Tensor> Pass::run() {
     } drop{node};
     visit(node);
   }
-  for (auto& [leaf, g] : held_) arrive(leaf.impl(), std::move(g));
+  while (!held_.empty()) {  // a hook may run another pass, never this one
+    auto [leaf, g] = std::move(held_.front());
+    held_.erase(held_.begin());
+    arrive(leaf.impl(), std::move(g));
+  }
   return std::move(captured_);
 }
 

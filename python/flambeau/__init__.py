@@ -102,7 +102,7 @@ def get_device_module(device=None):
 
 
 # Functions whose modules load when they are first asked for.
-_LATE = {"save": "serialization", "load": "serialization"}
+_LATE = {"save": "serialization", "load": "serialization", "vmap": "func"}
 
 
 # Names that live in submodules nobody needs at once.

@@ -84,6 +84,16 @@ def test_hooks_of_a_leaf_see_the_sum_once():
     assert log == [5] and x.grad.item() == 5
 
 
+def test_leaf_hooks_run_once_the_leaf_is_complete():
+    x, y, log = leaf(1.0), leaf(2.0), []
+    x.register_post_accumulate_grad_hook(lambda t: log.append("x"))
+    y.register_post_accumulate_grad_hook(lambda t: log.append("y"))
+    h = y * 2
+    h.register_hook(lambda g: log.append("h"))
+    (h * x).backward()
+    assert log == ["x", "h", "y"]
+
+
 def test_hook_replaces_and_leaves():
     x = leaf(1.0)
     y = x * 2
