@@ -140,9 +140,7 @@ def _apply_dual(cls, args):
         raise RuntimeError(
             f"{cls.__name__}.jvp: must return {len(results)} tangents, got {len(changes)}"
         )
-    results = tuple(
-        r if t is None else _C._make_dual(r, t) for r, t in zip(results, changes)
-    )
+    results = tuple(r if t is None else _C._make_dual(r, t) for r, t in zip(results, changes))
     return results[0] if single else results
 
 
