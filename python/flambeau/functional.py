@@ -199,6 +199,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         )
         return result if out is None else out.copy_(result)
     p = 2 if p in ("fro", None) else p
+    if isinstance(p, str):
+        raise RuntimeError(f"norm: p must be a number, 'fro' or 'nuc', got {p!r}")
     options = {k: v for k, v in (("dtype", dtype), ("out", out)) if v is not None}
     if dim is None and not keepdim and out is None:
         return _ops.norm(input, p, **options)

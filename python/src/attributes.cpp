@@ -50,7 +50,11 @@ PyObject* nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(t.numel() * itemsize(t.dtype()));
 }
 PyObject* version(PyObject* self, void*) {
-  return PyLong_FromUnsignedLong(tensor_of(self)->version());
+  return get(self, [](const Tensor& t) {
+    FL_CHECK(!(t->flags & kInference), RuntimeError,
+             "_version: tensors made in inference_mode count no versions");
+    return checked(PyLong_FromUnsignedLong(t->version()));
+  });
 }
 PyObject* output_nr(PyObject* self, void*) {
   return PyLong_FromUnsignedLong(tensor_of(self)->output_nr);

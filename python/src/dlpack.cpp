@@ -162,7 +162,7 @@ Tensor take(PyObject* capsule, const char* name, const char* used) {
 
 Ref capsule_of(PyObject* source) {
   if (PyCapsule_CheckExact(source)) return Ref::borrow(source);
-  FL_CHECK(PyObject_HasAttrString(source, "__dlpack__"), TypeError,
+  FL_CHECK(PyObject_HasAttrString(source, "__dlpack__"), RuntimeError,
            "from_dlpack: {} has no __dlpack__", type_name(source));
   Ref method = own(PyObject_GetAttrString(source, "__dlpack__"));
   Ref none = own(PyTuple_New(0));

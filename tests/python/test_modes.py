@@ -61,6 +61,13 @@ def test_set_grad_enabled_acts_at_once():
     assert needs_grad() and not f() and needs_grad()
 
 
+def test_inference_tensors_count_no_versions():
+    with torch.inference_mode():
+        x = torch.zeros(1)
+    with pytest.raises(RuntimeError, match="inference_mode"):
+        x._version  # noqa: B018
+
+
 def test_default_dtype():
     try:
         torch.set_default_dtype(torch.float64)

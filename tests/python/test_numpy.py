@@ -102,6 +102,8 @@ def test_dlpack_both_ways():
     assert t.data_ptr() == a.ctypes.data and t.tolist() == [0, 1, 2, 3]
     back = np.from_dlpack(torch.tensor([1, 2]))
     assert back.tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="no __dlpack__"):
+        torch.from_dlpack(3)
 
 
 def test_import_needs_no_numpy():
