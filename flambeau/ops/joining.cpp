@@ -69,6 +69,25 @@ Tensor stack_impl(TensorList tensors, int64_t dim) {
   return cat(rows, dim);
 }
 
+Tensor pad_sequence_impl(TensorList sequences, bool batch_first, double padding_value,
+                         std::string_view padding_side) {
+  FL_CHECK(!sequences.empty(), RuntimeError, "pad_sequence: at least one sequence is needed");
+  FL_CHECK(padding_side == "right" || padding_side == "left", RuntimeError,
+           "pad_sequence: padding_side must be 'right' or 'left', got '{}'", padding_side);
+  int64_t longest = 0;
+  for (const Tensor& t : sequences) {
+    FL_CHECK(t.ndim() > 0, RuntimeError, "pad_sequence: a 0-d tensor is no sequence");
+    longest = std::max(longest, t.size(0));
+  }
+  std::vector<Tensor> padded;
+  for (const Tensor& t : sequences) {
+    Ints pad(static_cast<size_t>(2 * t.ndim()), 0);
+    pad[pad.size() - (padding_side == "right" ? 1 : 2)] = longest - t.size(0);
+    padded.push_back(constant_pad_nd(t, pad, Scalar(padding_value)));
+  }
+  return stack(padded, batch_first ? 0 : 1);
+}
+
 Tensor constant_pad_nd_impl(const Tensor& self, IntList pad, const Scalar& value) {
   FL_CHECK(pad.size() % 2 == 0 && int64_t(pad.size()) <= 2 * self.ndim(), RuntimeError,
            "constant_pad_nd: pad must list two numbers for each of at most {} dims, got {}",

@@ -296,6 +296,25 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
   return matmul_batches(self, other);
 }
 
+Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                     const Tensor& bias) {
+  FL_CHECK(
+      weight.ndim() == 3 && input1.ndim() > 0 && input1.ndim() == input2.ndim() &&
+          input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2),
+      RuntimeError,
+      "bilinear: a weight of shape (out, n, m) needs inputs (*, n) and (*, m), got {}, {} and {}",
+      weight.sizes(), input1.sizes(), input2.sizes());
+  int64_t out = weight.size(0), n = weight.size(1), m = weight.size(2);
+  Tensor x = reshape(input1, {numel_of(IntList(input1->sizes, size_t(input1.ndim() - 1))), n});
+  Tensor y = reshape(input2, {x.size(0), m});
+  Tensor half =
+      reshape(matmul(x, reshape(permute(weight, {1, 0, 2}), {n, out * m})), {x.size(0), out, m});
+  Ints sizes(input1.sizes());
+  sizes[sizes.size() - 1] = out;
+  Tensor result = reshape(sum(half * unsqueeze(y, 1), IntList{-1}), sizes);
+  return bias.defined() ? result + bias : result;
+}
+
 Tensor outer_impl(const Tensor& self, const Tensor& vec2) {
   check_dims("outer", self, "self", 1);
   check_dims("outer", vec2, "vec2", 1);

@@ -91,4 +91,29 @@ Tensor hinge_embedding_loss_impl(const Tensor& self, const Tensor& target, doubl
   return reduced("hinge_embedding_loss", losses, reduction);
 }
 
+Tensor poisson_nll_loss_impl(const Tensor& input, const Tensor& target, bool log_input, bool full,
+                             double eps, int64_t reduction) {
+  Tensor losses =
+      log_input ? exp(input) - target * input : input - target * log(input + Scalar(eps));
+  if (full) {  // Stirling's approximation of log(target!)
+    constexpr double kTwoPi = 6.283185307179586;
+    Tensor term = target * log(target) - target + log(target * Scalar(kTwoPi)) * Scalar(0.5);
+    losses = losses + where(target > kOne, term, kZero);
+  }
+  return reduced("poisson_nll_loss", losses, reduction);
+}
+
+Tensor triplet_margin_loss_impl(const Tensor& anchor, const Tensor& positive,
+                                const Tensor& negative, double margin, double p, double eps,
+                                bool swap, int64_t reduction) {
+  FL_CHECK(anchor.ndim() == positive.ndim() && positive.ndim() == negative.ndim(), RuntimeError,
+           "triplet_margin_loss: all three need as many dims, got {}, {} and {}", anchor.sizes(),
+           positive.sizes(), negative.sizes());
+  FL_CHECK(margin > 0, ValueError, "triplet_margin_loss: margin must be positive, got {}", margin);
+  Tensor near = pairwise_distance(anchor, positive, p, eps),
+         far = pairwise_distance(anchor, negative, p, eps);
+  if (swap) far = minimum(far, pairwise_distance(positive, negative, p, eps));
+  return reduced("triplet_margin_loss", clamp_min(near - far + Scalar(margin), kZero), reduction);
+}
+
 }  // namespace flambeau::ops

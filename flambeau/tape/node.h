@@ -119,7 +119,7 @@ class Saved {
 // (leave_node).
 class SavedResult {
  public:
-  FL_API void set(const Tensor& result);
+  FL_API void set(const Tensor& result, int output_nr = 0);
   FL_API Tensor get(Node* node, const char* name) const;
   FL_API void clear();
 

@@ -85,8 +85,8 @@ void Saved::clear() {
   if (packed_) saved_hooks.drop(std::exchange(packed_, nullptr));
 }
 
-void SavedResult::set(const Tensor& result) {
-  output_nr_ = result->output_nr;
+void SavedResult::set(const Tensor& result, int output_nr) {
+  output_nr_ = uint16_t(output_nr);
   if (FL_UNLIKELY(saved_hooks.pack != nullptr)) {
     packed_ = saved_hooks.pack(alias(result));
     if (packed_) return;

@@ -74,4 +74,21 @@ OPS = [
         errors=[error([(2,), (3,)], type=RuntimeError, match="sizes must match")],
     ),
     Op("constant_pad_nd", [S((2, 3), [1, 2]), S((2, 3), [1, -1, 0, 2], 5)], pad, ALL, exact=True),
+    Op(
+        "pad_sequence",
+        [S([(2, 3), (4, 3)]), S([(2,), (3,)], True, 2.0)],
+        lambda t, first=False, v=0.0: np.stack(
+            [
+                np.pad(
+                    x,
+                    [(0, max(len(y) for y in t) - len(x))] + [(0, 0)] * (x.ndim - 1),
+                    constant_values=v,
+                )
+                for x in t
+            ],
+            0 if first else 1,
+        ),
+        FLOATS,
+        inplace=False,
+    ),
 ]

@@ -43,6 +43,13 @@ OPS = [
         S((2, 3, 4), (2, 3, 5), (2, 5, 4)),
         S((1,), (2, 3, 5), (2, 5, 4), alpha=2),
     ),
+    product(
+        "bilinear",
+        lambda x, y, w, b=None: np.einsum("...i,oij,...j->...o", x, w, y) + (0 if b is None else b),
+        S((3, 2), (3, 4), (5, 2, 4), (5,)),
+        S((2, 3, 2), (2, 3, 4), (5, 2, 4)),
+        dtypes=FLOATS,
+    ),
     product("bmm", np.matmul, S((2, 3, 5), (2, 5, 4)), S((0, 3, 5), (0, 5, 4))),
     product("dot", np.dot, S((7,), (7,)), S((0,), (0,))),
     product(

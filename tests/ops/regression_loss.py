@@ -109,3 +109,26 @@ OPS = [
     ),
     Op("soft_margin_loss", PAIR, reduced(lambda x, t: np.log1p(np.exp(-t * x))), FLOATS),
 ]
+OPS += [
+    Op(
+        "poisson_nll_loss",
+        [
+            S((3, 4), (3, 4), True, False, 1e-8, 1, low_=0.1),
+            S((3,), (3,), False, False, 1e-8, 0, low_=0.1),
+        ],
+        lambda x, t, log_input, full, eps, reduction: (
+            (np.exp(x) - t * x).mean() if log_input else x - t * np.log(x + eps)
+        ),
+        FLOATS,
+        inplace=False,
+    ),
+    Op(
+        "triplet_margin_loss",
+        [S((3, 4), (3, 4), (3, 4), margin=4.0)],
+        lambda a, p, n, margin: np.maximum(
+            np.linalg.norm(a - p + 1e-6, axis=1) - np.linalg.norm(a - n + 1e-6, axis=1) + margin, 0
+        ).mean(),
+        FLOATS,
+        inplace=False,
+    ),
+]

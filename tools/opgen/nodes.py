@@ -303,7 +303,8 @@ def tie(plan: Plan, result: str) -> str:
     sig = plan.sig
     multi = len(sig.outs) > 1
     where = {o: f"std::get<{i}>({result})" if multi else result for i, o in enumerate(sig.outs)}
-    lines = [f"node->{n}.set({where[n]});" for n, a in plan.values() if a is None]
+    numbers = {o: f", {i}" if plan.is_differentiable(o) else "" for i, o in enumerate(sig.outs)}
+    lines = [f"node->{n}.set({where[n]}{numbers[n]});" for n, a in plan.values() if a is None]
     slots = [n for n, a in plan.values() if a is None and plan.is_differentiable(n)]
     if slots:
         lines.append(f"keep_results(node, {{{', '.join('&node->' + s for s in slots)}}});")
