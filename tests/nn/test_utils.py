@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 from flambeau.nn import utils
 from flambeau.nn.utils import parametrize, prune
@@ -116,7 +117,8 @@ def test_spectral_norm_makes_the_largest_singular_value_one(old):
         m(fl.ones(1, 3))
     m.eval()
     m(fl.ones(1, 3))
-    assert fl.linalg.svdvals(m.weight.detach())[0].item() == pytest.approx(1.0, abs=1e-3)
+    largest = np.linalg.svd(m.weight.detach().numpy(), compute_uv=False)[0]
+    assert largest == pytest.approx(1.0, abs=1e-3)
     if old:
         assert sorted(m.state_dict()) == ["bias", "weight_orig", "weight_u", "weight_v"]
         utils.remove_spectral_norm(m)
