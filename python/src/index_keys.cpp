@@ -258,13 +258,9 @@ Tensor view_of(const Tensor& x, IntList sizes, IntList strides, int64_t offset) 
   Tensor view = alias(x);
   copy_dims(view.impl(), sizes, strides);
   if (view->data) view->data += offset * itemsize(x.dtype());
-  view->meta_offset = x->offset() + offset;
+  view->meta_offset += offset;  // counts only where there is no memory
   view->refresh();
-  if (tls.inference) return view;
-  view->base = x->base ? x->base : x.impl();
-  view->base->incref();
-  view->history = view->base->history;
-  if (!tls.grad || (x->flags & kNoGradView)) view->flags |= kNoGradView;
+  note_base(view, x);
   return view;
 }
 

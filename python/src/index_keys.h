@@ -16,6 +16,15 @@ Indexed apply_keys(const Tensor& x, PyObject* key);
 // A view of x without a node; `offset` counts elements from x's first.
 Tensor view_of(const Tensor& x, IntList sizes, IntList strides, int64_t offset);
 
+// What makes a tensor on x's memory a view of x (make_view does the same inside the library).
+inline void note_base(const Tensor& view, const Tensor& x) {
+  if (tls.inference) return;
+  view->base = x->base ? x->base : x.impl();
+  view->base->incref();
+  view->history = view->base->history;
+  if (!tls.grad || (x->flags & kNoGradView)) view->flags |= kNoGradView;
+}
+
 // Is a plain view right: no tape, no recorder, no transform that would want to see ops?
 bool is_plain(const Tensor& x);
 

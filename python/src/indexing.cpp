@@ -101,6 +101,35 @@ Tensor short_view(const Tensor& x, const Shape& s) {
   return view_of(x, IntList(s.sizes, size_t(s.ndim)), IntList(s.strides, size_t(s.ndim)), s.offset);
 }
 
+// x[i], the most frequent key by far: x's own dims without the first.
+Tensor row_view(const Tensor& x, int64_t i) {
+  const TensorImpl* from = x.impl();
+  int64_t size = from->sizes[0], at = i < 0 ? i + size : i;
+  if (FL_UNLIKELY(uint64_t(at) >= uint64_t(size))) out_of_range(from, i, 0);
+  Tensor view = alias(x);
+  TensorImpl* to = view.impl();
+  int64_t offset = at * from->strides[0], numel = 1;
+  to->ndim--;
+  for (int d = 0; d < to->ndim; d++) {
+    numel *= to->sizes[d] = from->sizes[d + 1];
+    to->strides[d] = from->strides[d + 1];
+  }
+  to->numel = numel;
+  to->meta_offset += offset;
+  if (to->data) to->data += offset * itemsize(from->dtype);
+  if (!from->contiguous()) to->refresh();
+  note_base(view, x);
+  return view;
+}
+
+bool is_row_key(const Tensor& x, PyObject* key, int64_t& i) {
+  if (Py_TYPE(key) != &PyLong_Type || x.ndim() == 0) return false;
+  i = PyLong_AsLongLong(key);
+  if (FL_LIKELY(i != -1 || !PyErr_Occurred())) return true;
+  PyErr_Clear();  // beyond 64 bits: the long way says so
+  return false;
+}
+
 bool is_index_tensor(PyObject* key) {
   if (!is_exact_tensor(key)) return false;
   return tensor_of(key).ndim() > 0;
@@ -198,6 +227,8 @@ PyObject* tensor_get_item(PyObject* self, PyObject* key) {
       return as_operands(wrap(get(x, key)), {self});
     }
     if (FL_LIKELY(is_plain(x))) {
+      int64_t i;
+      if (is_row_key(x, key, i)) return wrap(row_view(x, i));
       Shape s(x.impl());
       if (FL_LIKELY(short_shape(s, key))) return wrap(short_view(x, s));
     }
