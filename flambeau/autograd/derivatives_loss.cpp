@@ -1,14 +1,11 @@
 // Derivatives of losses over classes.
 #include "flambeau/autograd/derivatives.h"
 #include "flambeau/ops/class_loss.h"
+#include "flambeau/ops/indices.h"
 
 namespace flambeau {
 
 namespace {
-
-Tensor int64_of(const Tensor& t) {
-  return t.dtype() == DType::Int64 ? dense(t) : dense(ops::to(t, DType::Int64));
-}
 
 // A row of class weights as it broadcasts against (n, c, *).
 Tensor class_row(const Tensor& self, const Tensor& weight) {
@@ -44,7 +41,7 @@ Tensor scale_of(const Tensor& g, const Tensor& total_weight, int64_t reduction) 
 Tensor cross_entropy_grad(const Tensor& g, const Tensor& self, const Tensor& target,
                           const Tensor& weight, const Tensor& lse, const Tensor& total_weight,
                           int64_t reduction, int64_t ignore_index, double label_smoothing) {
-  Tensor classes = int64_of(target);
+  Tensor classes = dense(ops::as_int64(target));
   if (tls.grad) {
     Tensor shares = target_shares(self, classes, weight, ignore_index, label_smoothing);
     int64_t dim = 1;
@@ -63,7 +60,7 @@ Tensor cross_entropy_grad(const Tensor& g, const Tensor& self, const Tensor& tar
 Tensor nll_loss_grad(const Tensor& g, const Tensor& self, const Tensor& target,
                      const Tensor& weight, const Tensor& total_weight, int64_t reduction,
                      int64_t ignore_index) {
-  Tensor classes = int64_of(target);
+  Tensor classes = dense(ops::as_int64(target));
   if (tls.grad)
     return -target_shares(self, classes, weight, ignore_index, 0) *
            scale_of(g, total_weight, reduction);

@@ -1,5 +1,6 @@
 // Derivatives of neural network ops.
 #include "flambeau/autograd/derivatives.h"
+#include "flambeau/ops/spatial.h"
 
 namespace flambeau {
 
@@ -8,10 +9,10 @@ namespace flambeau {
 Tensor convolution_input(const Tensor& g, const Tensor& weight, IntList sizes, IntList stride,
                          IntList padding, IntList dilation, bool transposed, int64_t groups) {
   Ints extra;
-  auto at = [](IntList list, size_t d) { return list.size() == 1 ? list[0] : list[d]; };
   for (size_t d = 0; d + 2 < sizes.size(); d++) {
-    int64_t reach = at(dilation, d) * (weight.size(int64_t(d) + 2) - 1) + 1;
-    int64_t full = (g.size(int64_t(d) + 2) - 1) * at(stride, d) - 2 * at(padding, d) + reach;
+    int64_t reach = setting(dilation, d) * (weight.size(int64_t(d) + 2) - 1) + 1;
+    int64_t full =
+        (g.size(int64_t(d) + 2) - 1) * setting(stride, d) - 2 * setting(padding, d) + reach;
     extra.push_back(transposed ? 0 : sizes[d + 2] - full);
   }
   Tensor gx =

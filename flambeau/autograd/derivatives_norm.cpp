@@ -9,13 +9,34 @@ namespace {
 
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-const void* data_of(const Tensor& t) { return t.defined() ? t->data : nullptr; }
+// The gradients of (input, weight, bias) that somebody wants, and what every norm's kernel is told
+// in the same way.
+struct Wanted {
+  Tensor gx, gw, gb;
+  DType param_dtype;
 
-Tensor room(bool wanted, const Tensor& like, DType dtype) {
-  return wanted ? new_tensor(like.sizes(), dtype, like.device()) : Tensor();
-}
-
-void* writable(const Tensor& t) { return t.defined() ? t->data : nullptr; }
+  Wanted(std::array<bool, 3> wanted, const Tensor& x, IntList param_sizes, DType param_dtype)
+      : param_dtype(param_dtype) {
+    if (wanted[0]) gx = new_tensor(x.sizes(), x.dtype(), x.device());
+    if (wanted[1]) gw = new_tensor(param_sizes, param_dtype, x.device());
+    if (wanted[2]) gb = new_tensor(param_sizes, param_dtype, x.device());
+  }
+  template <class Args>
+  void set(Args& a, const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean,
+           const Tensor& rstd) const {
+    a.dtype = x.dtype();
+    a.param_dtype = param_dtype;
+    a.g = g->data;
+    a.x = x->data;
+    a.weight = data_or_null(weight);
+    a.mean = mean->data;
+    a.rstd = rstd->data;
+    a.gx = data_or_null(gx);
+    a.gw = data_or_null(gw);
+    a.gb = data_or_null(gb);
+  }
+  Three all() const { return {gx, gw, gb}; }
+};
 
 // dx = rstd * (h - mean(h) - xhat * mean(h * xhat)) over `dims`, where h = g * weight; both means
 // are zero terms where the statistics are constants or (RMS) the mean is none.
@@ -62,28 +83,15 @@ Three layer_norm_grads(const Tensor& g, const Tensor& input, IntList normalized_
     return {gx, gw, gb};
   }
   Tensor gd = dense(g), x = dense(input), w = dense(weight);
-  Tensor gx = room(wanted[0], x, x.dtype());
   DType param = weight.defined() ? weight.dtype() : x.dtype();
-  auto parameter = [&](bool want) {
-    return want ? new_tensor(normalized_shape, param, x.device()) : Tensor();
-  };
-  Tensor gw = parameter(wanted[1]), gb = parameter(wanted[2]);
+  Wanted wanted_grads(wanted, x, normalized_shape, param);
   LayerNormGrads a{};
-  a.dtype = x.dtype();
-  a.param_dtype = param;
   a.rows = mean.numel();
   a.cols = numel_of(normalized_shape);
   a.centered = centered;
-  a.g = gd->data;
-  a.x = x->data;
-  a.weight = data_of(w);
-  a.mean = mean->data;
-  a.rstd = rstd->data;
-  a.gx = writable(gx);
-  a.gw = writable(gw);
-  a.gb = writable(gb);
+  wanted_grads.set(a, gd, x, w, mean, rstd);
   if (has_memory(x)) layer_norm_backward(a);
-  return {gx, gw, gb};
+  return wanted_grads.all();
 }
 
 Three batch_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weight,
@@ -107,33 +115,20 @@ Three batch_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weigh
   }
   Tensor gd = dense(g), x = dense(input), w = dense(weight), m = dense(running_mean),
          v = dense(running_var);
-  Tensor gx = room(wanted[0], x, x.dtype());
   const Tensor& param = weight.defined() ? weight : running_mean;
   DType param_dtype = param.defined() ? param.dtype() : x.dtype();
-  auto parameter = [&](bool want) {
-    return want ? new_tensor({x.size(1)}, param_dtype, x.device()) : Tensor();
-  };
-  Tensor gw = parameter(wanted[1]), gb = parameter(wanted[2]);
+  Wanted wanted_grads(wanted, x, {x.size(1)}, param_dtype);
   BatchNormGrads a{};
-  a.dtype = x.dtype();
-  a.param_dtype = param_dtype;
   a.n = x.size(0);
   a.channels = x.size(1);
   a.spatial = numel_of(IntList(x->sizes + 2, size_t(x.ndim() - 2)));
   a.train = training;
   a.eps = eps;
-  a.g = gd->data;
-  a.x = x->data;
-  a.weight = data_of(w);
-  a.mean = mean->data;
-  a.rstd = rstd->data;
-  a.running_mean = data_of(m);
-  a.running_var = data_of(v);
-  a.gx = writable(gx);
-  a.gw = writable(gw);
-  a.gb = writable(gb);
+  wanted_grads.set(a, gd, x, w, mean, rstd);
+  a.running_mean = data_or_null(m);
+  a.running_var = data_or_null(v);
   if (has_memory(x)) batch_norm_backward(a);
-  return {gx, gw, gb};
+  return wanted_grads.all();
 }
 
 Three group_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weight,
@@ -158,29 +153,16 @@ Three group_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weigh
     return {gx, gw, wanted[2] ? ops::sum(g, IntList(dims)) : Tensor()};
   }
   Tensor gd = dense(g), x = dense(input), w = dense(weight);
-  Tensor gx = room(wanted[0], x, x.dtype());
   DType param = weight.defined() ? weight.dtype() : x.dtype();
-  auto parameter = [&](bool want) {
-    return want ? new_tensor({x.size(1)}, param, x.device()) : Tensor();
-  };
-  Tensor gw = parameter(wanted[1]), gb = parameter(wanted[2]);
+  Wanted wanted_grads(wanted, x, {x.size(1)}, param);
   GroupNormGrads a{};
-  a.dtype = x.dtype();
-  a.param_dtype = param;
   a.n = x.size(0);
   a.groups = groups;
   a.channels = x.size(1) / groups;
   a.spatial = numel_of(IntList(x->sizes + 2, size_t(x.ndim() - 2)));
-  a.g = gd->data;
-  a.x = x->data;
-  a.weight = data_of(w);
-  a.mean = mean->data;
-  a.rstd = rstd->data;
-  a.gx = writable(gx);
-  a.gw = writable(gw);
-  a.gb = writable(gb);
+  wanted_grads.set(a, gd, x, w, mean, rstd);
   if (has_memory(x)) group_norm_backward(a);
-  return {gx, gw, gb};
+  return wanted_grads.all();
 }
 
 }  // namespace flambeau

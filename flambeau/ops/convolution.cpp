@@ -2,13 +2,11 @@
 #include "flambeau/generated/impl.h"
 #include "flambeau/kernels/cpu/conv.h"
 #include "flambeau/ops/runtime.h"
+#include "flambeau/ops/spatial.h"
 
 namespace flambeau::ops {
 
 namespace {
-
-// One setting per spatial dim; a single one stands for all.
-int64_t setting(IntList list, size_t d) { return list.size() == 1 ? list[0] : list[d]; }
 
 void check_settings(std::string_view what, IntList list, int64_t dims, int64_t least) {
   FL_CHECK(list.size() == 1 || int64_t(list.size()) == dims, RuntimeError,

@@ -3,12 +3,11 @@
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/indices.h"
 #include "flambeau/ops/operators.h"
+#include "flambeau/ops/spatial.h"
 
 namespace flambeau::ops {
 
 namespace {
-
-int64_t pair_at(IntList list, int d) { return list.size() == 1 ? list[0] : list[size_t(d)]; }
 
 // The windows along one of the two dims.
 struct Windows {
@@ -17,10 +16,10 @@ struct Windows {
   Windows(std::string_view op, int64_t size, IntList kernels, IntList dilations, IntList paddings,
           IntList strides, int d)
       : size(size),
-        kernel(pair_at(kernels, d)),
-        dilation(pair_at(dilations, d)),
-        padding(pair_at(paddings, d)),
-        stride(pair_at(strides, d)) {
+        kernel(setting(kernels, size_t(d))),
+        dilation(setting(dilations, size_t(d))),
+        padding(setting(paddings, size_t(d))),
+        stride(setting(strides, size_t(d))) {
     FL_CHECK(kernel > 0 && dilation > 0 && stride > 0 && padding >= 0, RuntimeError,
              "{}: kernel_size, dilation and stride must be positive and padding not negative, got "
              "{}, {}, {} and {}",
@@ -80,8 +79,10 @@ Tensor col2im_impl(const Tensor& self, IntList output_size, IntList kernel_size,
   if (self.ndim() == 2)
     return squeeze(col2im(unsqueeze(self, 0), output_size, kernel_size, dilation, padding, stride),
                    0);
-  Windows rows("col2im", pair_at(output_size, 0), kernel_size, dilation, padding, stride, 0);
-  Windows cols("col2im", pair_at(output_size, 1), kernel_size, dilation, padding, stride, 1);
+  Windows rows("col2im", setting(output_size, size_t(0)), kernel_size, dilation, padding, stride,
+               0);
+  Windows cols("col2im", setting(output_size, size_t(1)), kernel_size, dilation, padding, stride,
+               1);
   int64_t window = rows.kernel * cols.kernel, batch = self.size(0);
   FL_CHECK(self.size(1) > 0 && self.size(1) % window == 0, RuntimeError,
            "col2im: the columns' {} rows must be a multiple of the window's {} elements",

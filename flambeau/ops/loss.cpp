@@ -3,6 +3,7 @@
 
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/class_loss.h"
+#include "flambeau/ops/indices.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 
@@ -49,8 +50,6 @@ void check_targets(std::string_view op, const Tensor& target, int64_t classes, i
   fail<IndexError>("{}: target {} at {} is outside [0, {})", op, target.data<int64_t>()[at], place,
                    classes);
 }
-
-Tensor as_int64(const Tensor& t) { return t.dtype() == DType::Int64 ? t : to(t, DType::Int64); }
 
 }  // namespace
 

@@ -15,8 +15,6 @@ DType stats_dtype(const Tensor& x) {
   return x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
 }
 
-const void* data_of(const Tensor& t) { return t.defined() ? t->data : nullptr; }
-
 // Parameters share one dtype: the input's, or float32 beside a half type.
 DType param_dtype(std::string_view op, const Tensor& input,
                   std::initializer_list<const Tensor*> params) {
@@ -46,6 +44,19 @@ void check_vector(std::string_view op, std::string_view name, const Tensor& t, i
 void check_floating(std::string_view op, const Tensor& t) {
   FL_CHECK(is_float(t.dtype()), RuntimeError, "{}: a floating input is needed, got {}", op,
            t.dtype());
+}
+
+// What all three norms are told in the same way.
+template <class Args>
+void set_operands(Args& a, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                  const Tensor& values, const Tensor& mean, const Tensor& rstd) {
+  a.dtype = input.dtype();
+  a.x = input->data;
+  a.weight = data_or_null(weight);
+  a.bias = data_or_null(bias);
+  a.y = values->data;
+  a.mean = mean->data;
+  a.rstd = rstd->data;
 }
 
 int64_t product(IntList sizes) {
@@ -90,18 +101,12 @@ void layer_norm_kernel(Tensor& values, Tensor& mean, Tensor& rstd, const Tensor&
                        IntList normalized_shape, const Tensor& weight, const Tensor& bias,
                        double eps, bool centered) {
   LayerNormArgs a{};
-  a.dtype = input.dtype();
   a.param_dtype = param_dtype("layer_norm", input, {&weight, &bias});
   a.cols = product(normalized_shape);
   a.rows = mean.numel();
   a.centered = centered;
   a.eps = eps;
-  a.x = input->data;
-  a.weight = data_of(weight);
-  a.bias = data_of(bias);
-  a.y = values->data;
-  a.mean = mean->data;
-  a.rstd = rstd->data;
+  set_operands(a, input, weight, bias, values, mean, rstd);
   layer_norm_forward(a);
 }
 
@@ -146,21 +151,15 @@ void batch_norm_kernel(Tensor& values, Tensor& mean, Tensor& rstd, const Tensor&
                        const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                        const Tensor& running_var, bool training, double momentum, double eps) {
   BatchNormArgs a{};
-  a.dtype = input.dtype();
   a.param_dtype = param_dtype("batch_norm", input, {&weight, &bias, &running_mean, &running_var});
   a.n = input.size(0);
   a.channels = input.size(1);
   a.spatial = product(IntList(input->sizes + 2, size_t(input.ndim() - 2)));
   a.eps = eps;
   a.momentum = momentum;
-  a.x = input->data;
-  a.weight = data_of(weight);
-  a.bias = data_of(bias);
-  a.y = values->data;
-  a.mean = mean->data;
-  a.rstd = rstd->data;
-  a.running_mean = running_mean.defined() ? running_mean->data : nullptr;
-  a.running_var = running_var.defined() ? running_var->data : nullptr;
+  set_operands(a, input, weight, bias, values, mean, rstd);
+  a.running_mean = data_or_null(running_mean);
+  a.running_var = data_or_null(running_var);
   if (input.numel() == 0) return;
   training ? batch_norm_train(a) : batch_norm_eval(a);
   if (training && running_mean.defined()) running_mean->bump_version();
@@ -225,19 +224,13 @@ Ints group_norm_stats(const Tensor& input, const Tensor& weight, const Tensor& b
 void group_norm_kernel(Tensor& values, Tensor& mean, Tensor& rstd, const Tensor& input,
                        const Tensor& weight, const Tensor& bias, int64_t groups, double eps) {
   GroupNormArgs a{};
-  a.dtype = input.dtype();
   a.param_dtype = param_dtype("group_norm", input, {&weight, &bias});
   a.n = input.size(0);
   a.groups = groups;
   a.channels = input.size(1) / groups;
   a.spatial = product(IntList(input->sizes + 2, size_t(input.ndim() - 2)));
   a.eps = eps;
-  a.x = input->data;
-  a.weight = data_of(weight);
-  a.bias = data_of(bias);
-  a.y = values->data;
-  a.mean = mean->data;
-  a.rstd = rstd->data;
+  set_operands(a, input, weight, bias, values, mean, rstd);
   group_norm_forward(a);
 }
 

@@ -3,12 +3,11 @@
 
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/runtime.h"
+#include "flambeau/ops/spatial.h"
 
 namespace flambeau::ops {
 
 namespace {
-
-int64_t setting(IntList list, size_t d) { return list.size() == 1 ? list[0] : list[d]; }
 
 int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
                     bool ceil_mode) {

@@ -24,6 +24,8 @@ void check_fits(std::string_view op, const Scalar& value, DType dtype);
 inline bool has_memory(const Tensor& t) {
   return t.device().type != DeviceType::Meta && t.defined();
 }
+// For kernels that take null for what is absent.
+inline char* data_or_null(const Tensor& t) { return t.defined() ? t->data : nullptr; }
 // The tensor itself if contiguous, else a copy. No tape.
 Tensor dense(const Tensor& t);
 // A contiguous copy of `base`, broadcast to `sizes`, that a kernel then changes.

@@ -132,7 +132,7 @@ def products(rows: list[Row]) -> list[tuple[str, str, str]]:
             (
                 "library",
                 f"src/table_{i}.cpp",
-                text + bindings.emit_sets(part, set()) + "}  // namespace flambeau\n",
+                text + bindings.emit_sets(part) + "}  // namespace flambeau\n",
             )
         )
     index = banner("all op sets") + head + bindings.emit_index(sets) + "}  // namespace flambeau\n"

@@ -62,8 +62,8 @@ def set_name(s: OpSet) -> str:
     return f"kSet_{s.name}"
 
 
-def emit_sets(sets: list[OpSet], done: set[str]) -> str:
-    text = ""
+def emit_sets(sets: list[OpSet]) -> str:
+    text, done = "", set()
     for s in sets:
         for _, sig in s.entries:
             name = params_name(sig)

@@ -40,6 +40,13 @@ def flatten_metadata(formula: str) -> str:
     return META.sub(r"\1_\2", formula)
 
 
+def ones_for(names: list[str], formula: str) -> str:
+    """The formula with 1 for arguments that this overload lacks."""
+    for name in names:
+        formula = re.sub(rf"\b{name}\b(?!\()", "1", formula)
+    return formula
+
+
 def is_scalar(formula: str) -> bool:
     """Can the formula be compiled as a pointwise body?"""
     return calls(formula) <= SCALAR_FUNCTIONS and not metadata(formula) and "::" not in formula

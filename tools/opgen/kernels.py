@@ -18,13 +18,8 @@ COMPUTE = [
 ]
 
 
-def expression(row: Row) -> str:
-    return row.fwd or ""
-
-
 def body(symbol: str, tensors: list[str], numbers: list[str], code: str, drop: list[str]) -> str:
-    for name in drop:
-        code = __import__("re").sub(rf"\b{name}\b(?!\()", "1", code)
+    code = F.ones_for(drop, code)
     lines = [
         f"struct {symbol}Body {{",
         "  template <class V>",

@@ -1,7 +1,5 @@
 """Emits tape nodes: what a row's derivatives need is saved, nothing else."""
 
-import re
-
 from tools.opgen import formula as F
 from tools.opgen.schema import Arg, Signature
 from tools.opgen.table import Row
@@ -165,9 +163,7 @@ def edge_block(plan: Plan, arg: Arg) -> list[str]:
     else:
         guard = ""
     inner = [unpack(plan, n, a) for n, a in plan.values() if n in mentioned]
-    expression = F.flatten_metadata(text)
-    for name in plan.unused():  # an argument that this overload lacks stands for one
-        expression = re.sub(rf"\b{name}\b(?!\()", "1", expression)
+    expression = F.ones_for(plan.unused(), F.flatten_metadata(text))
     if arg.type == "Tensor[]":
         head = f"if (node->{arg.name}_count) {{"
         inner.append(f"int first = {plan.edge(arg)};")
@@ -205,7 +201,7 @@ def release(plan: Plan) -> str:
     return f"void release_{plan.sig.id}(Node* base) {{\n" + "\n".join(body) + "\n}\n"
 
 
-def record(plan: Plan, in_place=False) -> str:
+def record(plan: Plan) -> str:
     """Makes the node after the op has run: edges, saved inputs, and the outputs tied to it."""
     sig = plan.sig
     lines = [

@@ -2,7 +2,7 @@
 
 from tools.opgen import nodes
 from tools.opgen.nodes import Plan
-from tools.opgen.schema import Arg, Signature
+from tools.opgen.schema import Signature
 from tools.opgen.table import PROMOTING, Row
 
 RULES = {
@@ -13,10 +13,6 @@ RULES = {
     "same": "Same",
     "real": "Real",
 }
-
-
-def promoted(row: Row, sig: Signature) -> list[Arg]:
-    return [a for a in sig.tensors if a.name not in row.ignored]
 
 
 def rule(row: Row) -> str:
