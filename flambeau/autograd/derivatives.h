@@ -68,9 +68,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_grads(const Tensor& g, const Tenso
                                                     double eps, bool centered,
                                                     std::array<bool, 3> wanted);
 std::tuple<Tensor, Tensor, Tensor> batch_norm_grads(const Tensor& g, const Tensor& input,
-                                                    const Tensor& weight,
-                                                    const Tensor& running_mean,
-                                                    const Tensor& running_var, const Tensor& mean,
+                                                    const Tensor& weight, const Tensor& mean,
                                                     const Tensor& rstd, bool training, double eps,
                                                     std::array<bool, 3> wanted);
 std::tuple<Tensor, Tensor, Tensor> group_norm_grads(const Tensor& g, const Tensor& input,

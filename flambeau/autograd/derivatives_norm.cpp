@@ -95,17 +95,16 @@ Three layer_norm_grads(const Tensor& g, const Tensor& input, IntList normalized_
 }
 
 Three batch_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weight,
-                       const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
-                       const Tensor& rstd, bool training, double eps, std::array<bool, 3> wanted) {
+                       const Tensor& mean, const Tensor& rstd, bool training, double eps,
+                       std::array<bool, 3> wanted) {
   if (tls.grad) {
     Ints dims = channel_dims(input);
     IntList over(dims);
-    Tensor center =
-        training ? ops::mean(input, over, true) : as_channels(running_mean, input.ndim());
-    Tensor moved = input - center;
-    Tensor var =
-        training ? ops::mean(moved * moved, over, true) : as_channels(running_var, input.ndim());
-    Tensor scale = ops::rsqrt(var + Scalar(eps)), xhat = moved * scale;
+    auto constant = [&](const Tensor& t) { return as_channels(ops::detach(t), input.ndim()); };
+    Tensor moved = input - (training ? ops::mean(input, over, true) : constant(mean));
+    Tensor scale =
+        training ? ops::rsqrt(ops::mean(moved * moved, over, true) + Scalar(eps)) : constant(rstd);
+    Tensor xhat = moved * scale;
     Tensor h = scaled(g, as_channels(weight, input.ndim()));
     Tensor gx = !wanted[0] ? Tensor()
                 : training ? input_grad(h, xhat, scale, over, true)
@@ -113,20 +112,15 @@ Three batch_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weigh
     return {gx, wanted[1] ? ops::sum(g * xhat, over) : Tensor(),
             wanted[2] ? ops::sum(g, over) : Tensor()};
   }
-  Tensor gd = dense(g), x = dense(input), w = dense(weight), m = dense(running_mean),
-         v = dense(running_var);
-  const Tensor& param = weight.defined() ? weight : running_mean;
-  DType param_dtype = param.defined() ? param.dtype() : x.dtype();
+  Tensor gd = dense(g), x = dense(input), w = dense(weight);
+  DType param_dtype = weight.defined() ? weight.dtype() : x.dtype();
   Wanted wanted_grads(wanted, x, {x.size(1)}, param_dtype);
   BatchNormGrads a{};
   a.n = x.size(0);
   a.channels = x.size(1);
   a.spatial = numel_of(IntList(x->sizes + 2, size_t(x.ndim() - 2)));
   a.train = training;
-  a.eps = eps;
   wanted_grads.set(a, gd, x, w, mean, rstd);
-  a.running_mean = data_or_null(m);
-  a.running_var = data_or_null(v);
   if (has_memory(x)) batch_norm_backward(a);
   return wanted_grads.all();
 }

@@ -144,7 +144,7 @@ Ints batch_norm_stats(const Tensor& input, const Tensor& weight, const Tensor& b
   check_vector("batch_norm", "running_var", running_var, c);
   FL_CHECK(training || (running_mean.defined() && running_var.defined()), RuntimeError,
            "batch_norm: evaluation needs running_mean and running_var");
-  return {training ? c : 0};
+  return {c};
 }
 
 void batch_norm_kernel(Tensor& values, Tensor& mean, Tensor& rstd, const Tensor& input,
@@ -171,7 +171,10 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_impl(const Tensor& input, c
                                                           const Tensor& running_mean,
                                                           const Tensor& running_var, bool training,
                                                           double momentum, double eps) {
-  return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+  auto all = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+  if (training) return all;
+  auto none = [](const Tensor& t) { return new_tensor({0}, t.dtype(), t.device()); };
+  return {std::get<0>(all), none(std::get<1>(all)), none(std::get<2>(all))};
 }
 
 Tensor batch_norm_impl(const Tensor& input, const Tensor& weight, const Tensor& bias,

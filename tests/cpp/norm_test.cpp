@@ -161,9 +161,9 @@ TEST_P(Norm, BatchInTraining) {
       batch_norm_train({c.t, c.p, s.n, s.channels, s.spatial, s.last, kEps, 0.25, c.x.data(),
                         c.w.data(), c.b.data(), c.y.data(), c.mean.data(), c.rstd.data(),
                         c.running_mean.data(), c.running_var.data()});
-      batch_norm_backward({c.t, c.p, s.n, s.channels, s.spatial, s.last, true, kEps, c.g.data(),
-                           c.x.data(), c.w.data(), c.mean.data(), c.rstd.data(), nullptr, nullptr,
-                           c.gx.data(), c.gw.data(), c.gb.data()});
+      batch_norm_backward({c.t, c.p, s.n, s.channels, s.spatial, s.last, true, c.g.data(),
+                           c.x.data(), c.w.data(), c.mean.data(), c.rstd.data(), c.gx.data(),
+                           c.gw.data(), c.gb.data()});
       Stats now = stats(c.x.values(), batch_layout(s), true);
       double m = double(s.n * s.spatial);
       for (size_t k = 0; k < old_mean.size(); ++k) {
@@ -184,11 +184,11 @@ TEST_P(Norm, BatchInEvaluation) {
     Stats running{first.running_mean.values(), first.running_var.values()};
     check(l, true, &running, [&](Call& c) {
       batch_norm_eval({c.t, c.p, s.n, s.channels, s.spatial, s.last, kEps, 0, c.x.data(),
-                       c.w.data(), c.b.data(), c.y.data(), nullptr, nullptr, c.running_mean.data(),
-                       c.running_var.data()});
-      batch_norm_backward({c.t, c.p, s.n, s.channels, s.spatial, s.last, false, kEps, c.g.data(),
-                           c.x.data(), c.w.data(), nullptr, nullptr, c.running_mean.data(),
-                           c.running_var.data(), c.gx.data(), c.gw.data(), c.gb.data()});
+                       c.w.data(), c.b.data(), c.y.data(), c.mean.data(), c.rstd.data(),
+                       c.running_mean.data(), c.running_var.data()});
+      batch_norm_backward({c.t, c.p, s.n, s.channels, s.spatial, s.last, false, c.g.data(),
+                           c.x.data(), c.w.data(), c.mean.data(), c.rstd.data(), c.gx.data(),
+                           c.gw.data(), c.gb.data()});
     });
     if (HasFatalFailure()) return;
   }

@@ -171,6 +171,22 @@ def test_batch_norm_statistics():
             m(bad)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_twice_before_one_backward(training):
+    # Backward needs the statistics its own call used, not the running ones, which the second changes.
+    x = fl.tensor([[1.0, 10.0], [3.0, 30.0], [4.0, 5.0]], requires_grad=True)
+    grads = []
+    for calls in (1, 2):
+        m = filled(nn.BatchNorm1d(2)).train(training)
+        loss = m(x).square().sum()
+        if calls == 2:
+            m.train()(x.detach() * 2)
+        loss.backward()
+        grads.append(x.grad.reshape(-1).tolist())
+        x.grad = None
+    assert grads[0] == grads[1] and any(grads[0])
+
+
 def test_layer_group_instance_and_rms_norm():
     x = fl.tensor([[1.0, 3.0, 2.0, 6.0]])
     mean, var = 3.0, (4 + 0 + 1 + 9) / 4

@@ -116,8 +116,7 @@ struct Forward {
   }
 
   void eval() const {
-    L *mean = static_cast<L*>(scratch(Scratch::Rows, size_t(2 * a.channels) * sizeof(L))),
-      *rstd = mean + a.channels;
+    L *mean = static_cast<L*>(a.mean), *rstd = static_cast<L*>(a.rstd);
     for (int64_t c = 0; c < a.channels; ++c) {
       mean[c] = L(widen_one(static_cast<const P*>(a.running_mean)[c]));
       rstd[c] =
@@ -192,21 +191,14 @@ struct Backward {
   T* gx = static_cast<T*>(a.gx);
   P* gw = static_cast<P*>(a.gw);
   P* gb = static_cast<P*>(a.gb);
+  const L* mean = static_cast<const L*>(a.mean);
+  const L* rstd = static_cast<const L*>(a.rstd);
   // Per channel, in work memory of this call.
-  L *mean = nullptr, *rstd = nullptr, *scale = nullptr, *mean_g = nullptr, *slope = nullptr;
+  L *scale = nullptr, *mean_g = nullptr, *slope = nullptr;
 
   void constants(L* memory) {
-    mean = memory, rstd = mean + channels, scale = rstd + channels, mean_g = scale + channels;
-    slope = mean_g + channels;
+    scale = memory, mean_g = scale + channels, slope = mean_g + channels;
     for (int64_t c = 0; c < channels; ++c) {
-      if (a.train) {
-        mean[c] = static_cast<const L*>(a.mean)[c];
-        rstd[c] = static_cast<const L*>(a.rstd)[c];
-      } else {
-        mean[c] = L(widen_one(static_cast<const P*>(a.running_mean)[c]));
-        rstd[c] =
-            L(reciprocal_root(double(widen_one(static_cast<const P*>(a.running_var)[c])) + a.eps));
-      }
       scale[c] = L(rstd[c] * value_or(static_cast<const P*>(a.weight), c, 1));
     }
   }
@@ -248,7 +240,7 @@ struct Backward {
     });
   }
   void run() {
-    constants(static_cast<L*>(scratch(Scratch::RowParams, size_t(5 * channels) * sizeof(L))));
+    constants(static_cast<L*>(scratch(Scratch::RowParams, size_t(3 * channels) * sizeof(L))));
     a.channels_last || a.spatial == 1 ? by_rows() : by_channel();
   }
 };

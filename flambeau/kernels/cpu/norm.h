@@ -37,19 +37,18 @@ struct BatchNormArgs {
   double eps, momentum = 0;
   const void *x, *weight, *bias;
   void* y;
-  void *mean, *rstd;  // of the batch: written in training (needed), not in evaluation
+  void *mean, *rstd;                 // those it used, written
   void *running_mean, *running_var;  // updated in training, where the variance is the unbiased one
 };
 FL_KERNEL(batch_norm_train, void(const BatchNormArgs&));
 FL_KERNEL(batch_norm_eval, void(const BatchNormArgs&));
 
-// In evaluation (not `train`) the running statistics are constants, and mean and rstd are not read.
+// Not in training (`train`), mean and rstd are constants.
 struct BatchNormGrads {
   DType dtype, param_dtype;
   int64_t n, channels, spatial;
   bool channels_last = false, train = true;
-  double eps;
-  const void *g, *x, *weight, *mean, *rstd, *running_mean, *running_var;
+  const void *g, *x, *weight, *mean, *rstd;
   void *gx, *gw, *gb;
 };
 FL_KERNEL(batch_norm_backward, void(const BatchNormGrads&));
