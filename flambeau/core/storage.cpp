@@ -11,13 +11,23 @@
 
 namespace flambeau {
 
+namespace {
+
+// Host memory that the allocator takes from the thread's lists: the way around it is shorter.
+bool is_small(const Storage& s) {
+  return s.device.type == DeviceType::CPU && 0 < s.bytes && s.bytes <= kSmallBytes;
+}
+
+}  // namespace
+
 Storage* new_storage(size_t bytes, Device device) {
   auto* s = new (take_block(tls.storages, sizeof(Storage))) Storage;
   s->device = device;
   s->bytes = bytes;
   if (bytes == 0 || device.type == DeviceType::Meta) return s;
   try {
-    s->data = static_cast<char*>(allocator(device.type).allocate(bytes));
+    s->data = static_cast<char*>(is_small(*s) ? allocate_small(bytes)
+                                              : allocator(device.type).allocate(bytes));
   } catch (...) {
     return_block(tls.storages, s);
     throw;
@@ -43,6 +53,8 @@ void Storage::destroy() {
   if (FL_UNLIKELY(writer != nullptr)) core_hooks.drop_writer(writer);
   if (FL_UNLIKELY(deleter != nullptr))
     deleter(context);
+  else if (FL_LIKELY(is_small(*this)))
+    release_small(data, bytes);
   else if (data)
     allocator(device.type).release(data, bytes);
   return_block(tls.storages, this);

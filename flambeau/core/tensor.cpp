@@ -91,8 +91,8 @@ int64_t numel_of(IntList sizes) {
 
 void copy_dims(TensorImpl* to, IntList sizes, IntList strides) {
   to->reserve_dims(int(sizes.size()));
-  std::copy(sizes.begin(), sizes.end(), to->sizes);
-  std::copy(strides.begin(), strides.end(), to->strides);
+  copy_few(sizes.data(), sizes.size(), to->sizes);
+  copy_few(strides.data(), strides.size(), to->strides);
 }
 
 namespace {
@@ -111,7 +111,7 @@ Tensor new_tensor(IntList sizes, DType dtype, Device device) {
   size_t bytes = bytes_for(numel, dtype, sizes);
   Tensor t(blank());
   t->reserve_dims(int(sizes.size()));
-  std::copy(sizes.begin(), sizes.end(), t->sizes);
+  copy_few(sizes.data(), sizes.size(), t->sizes);
   t->numel = fill_contiguous(t.impl());
   t->dtype = dtype;
   t->device = resolve(device);
@@ -144,7 +144,7 @@ Tensor new_like(const Tensor& like, DType dtype) {
   if (FL_LIKELY(from->contiguous() && from->ndim <= TensorImpl::kInlineDims)) {
     Tensor t(blank());
     t->ndim = from->ndim;
-    std::copy_n(from->inline_, 2 * TensorImpl::kInlineDims, t->inline_);
+    __builtin_memcpy(t->inline_, from->inline_, sizeof t->inline_);
     t->numel = from->numel;
     t->dtype = dtype;
     t->device = from->device;
@@ -171,13 +171,13 @@ Tensor new_like(const Tensor& like, DType dtype) {
   return new_strided(like.sizes(), strides, dtype, like.device());
 }
 
-Tensor alias(const Tensor& of) {
-  const TensorImpl* from = of.impl();
-  Tensor t(blank());
-  copy_dims(t.impl(), of.sizes(), of.strides());
+namespace {
+
+// On the same memory, with everything but numel and dims.
+TensorImpl* sharing(const TensorImpl* from) {
+  TensorImpl* t = blank();
   t->dtype = from->dtype;
   t->device = from->device;
-  t->numel = from->numel;
   t->flags = from->flags & (kContiguous | kInference);
   t->data = from->data;
   t->meta_offset = from->meta_offset;
@@ -188,8 +188,17 @@ Tensor alias(const Tensor& of) {
   return t;
 }
 
+}  // namespace
+
+Tensor alias(const Tensor& of) {
+  Tensor t(sharing(of.impl()));
+  copy_dims(t.impl(), of.sizes(), of.strides());
+  t->numel = of.numel();
+  return t;
+}
+
 Tensor alias(const Tensor& of, const Geometry& geometry) {
-  Tensor t = alias(of);
+  Tensor t(sharing(of.impl()));
   copy_dims(t.impl(), geometry.sizes, geometry.strides);
   t->refresh();
   t->meta_offset = geometry.offset;

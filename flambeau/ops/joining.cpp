@@ -1,4 +1,6 @@
 // Tensors put together.
+#include <cstring>
+
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/runtime.h"
 
@@ -43,8 +45,33 @@ DType cat_dtype(TensorList tensors, int64_t) {
   return type.get();
 }
 
+namespace {
+
+constexpr int64_t kSmallCat = 4096;  // bytes; larger pieces are worth the engine and its threads
+
+// Few bytes, all contiguous and of one dtype: every piece is a block of each of the outer rows.
+bool cat_small(Tensor& result, TensorList tensors, int64_t dim) {
+  int64_t size = itemsize(result.dtype()), row = size, outer = 1;
+  if (result.numel() * size > kSmallCat) return false;
+  for (const Tensor& t : tensors)
+    if (t.dtype() != result.dtype() || !t->contiguous()) return false;
+  for (int64_t d = 0; d < result.ndim(); d++) (d < dim ? outer : row) *= result.size(d);
+  char* to = result->data;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    int64_t block = t.numel() * size / outer;
+    for (int64_t r = 0; r < outer; r++)
+      std::memcpy(to + r * row, t->data + r * block, size_t(block));
+    to += block;
+  }
+  return true;
+}
+
+}  // namespace
+
 void cat_pieces(Tensor& result, TensorList tensors, int64_t dim) {
   dim = wrap_dim("cat", dim, result.ndim());
+  if (cat_small(result, tensors, dim)) return;
   int64_t start = 0;
   for (const Tensor& t : tensors) {
     if (is_left_out(t) || t.numel() == 0) continue;

@@ -391,36 +391,61 @@ bool is_uniform(const PointwiseOp& op, Inputs inputs) {
   return true;
 }
 
-// The common small call, without the general machinery; an undefined result means that it does not
-// apply.
-Tensor small_uniform(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
-  const Tensor& first = **inputs.begin();
-  DType dtype = first.dtype();
-  if (!is_uniform(op, inputs) || first.numel() > kGrain || !first->data) return Tensor();
-  if (op.rule == DTypeRule::Real || !keeps_dtype(op, dtype, numbers)) return Tensor();
-  Compute compute = compute_type(dtype);
-  PointwiseLoop* loop = op.tables[int(active_isa)]->loops[int(compute)];
-  if (kNative[int(compute)] != dtype || !loop ||
-      (op.rule == DTypeRule::Float && !is_inexact(dtype)))
-    return Tensor();
-  alignas(16) char values[4 * 16];
-  char* at = values;
-  for (const Scalar& s : numbers) {
-    store_number(at, s, compute);
-    at += itemsize(dtype);
+// The common small call, without the general machinery: one loop over uniform inputs.
+class SmallCall {
+ public:
+  // False where it does not apply.
+  bool prepare(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
+    const Tensor& first = **inputs.begin();
+    DType dtype = first.dtype();
+    if (!is_uniform(op, inputs) || first.numel() > kGrain || !first->data) return false;
+    if (op.rule == DTypeRule::Real || !keeps_dtype(op, dtype, numbers)) return false;
+    Compute compute = compute_type(dtype);
+    loop_ = op.tables[int(active_isa)]->loops[int(compute)];
+    if (kNative[int(compute)] != dtype || !loop_ ||
+        (op.rule == DTypeRule::Float && !is_inexact(dtype)))
+      return false;
+    char* at = numbers_;
+    for (const Scalar& s : numbers) {
+      store_number(at, s, compute);
+      at += itemsize(dtype);
+    }
+    int k = 0;
+    for (const Tensor* t : inputs) in_[k++] = (*t)->data;
+    return true;
   }
-  const void* in[kMaxOperands];
-  int k = 0;
-  for (const Tensor* t : inputs) in[k++] = (*t)->data;
-  Tensor result = new_like(first, op.rule == DTypeRule::Bool ? DType::Bool : dtype);
-  loop(result->data, in, first.numel(), values);
-  return result;
+  void run(const Tensor& result) const { loop_(result->data, in_, result.numel(), numbers_); }
+
+ private:
+  PointwiseLoop* loop_;
+  const void* in_[kMaxOperands];
+  alignas(16) char numbers_[4 * 16];
+};
+
+// Into one of the inputs, or into memory that none of them shares.
+bool small_uniform_into(const PointwiseOp& op, const Tensor& self, Inputs inputs, Numbers numbers) {
+  if (op.rule == DTypeRule::Bool) return false;
+  bool among = false;
+  for (const Tensor* t : inputs) {
+    bool same = t->is(self);
+    if (!same && (*t)->storage == self->storage) return false;
+    among = among || same;
+  }
+  SmallCall small;
+  if (!among || !small.prepare(op, inputs, numbers)) return false;
+  small.run(self);
+  return true;
 }
 
 }  // namespace
 
 Tensor pointwise(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
-  if (Tensor quick = small_uniform(op, inputs, numbers); FL_LIKELY(quick.defined())) return quick;
+  if (SmallCall small; FL_LIKELY(small.prepare(op, inputs, numbers))) {
+    const Tensor& first = **inputs.begin();
+    Tensor result = new_like(first, op.rule == DTypeRule::Bool ? DType::Bool : first.dtype());
+    small.run(result);
+    return result;
+  }
   Call call(op);
   choose(call, inputs, numbers);
   Tensor result = fresh_result(call, inputs);
@@ -429,6 +454,7 @@ Tensor pointwise(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
 }
 
 void pointwise_into(const PointwiseOp& op, const Tensor& self, Inputs inputs, Numbers numbers) {
+  if (FL_LIKELY(small_uniform_into(op, self, inputs, numbers))) return;
   Call call(op);
   choose(call, inputs, numbers);
   FL_CHECK(can_cast(call.result, self.dtype()), RuntimeError,

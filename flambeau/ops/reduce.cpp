@@ -87,8 +87,8 @@ Tensor reduced_last(const Tensor& self, uint64_t mask, Form& f) {
   return dense(alias(self, g));
 }
 
-Tensor cast_to(const Tensor& t, DType dtype) {
-  if (t.dtype() == dtype) return t;
+Tensor cast_to(Tensor t, DType dtype) {
+  if (FL_LIKELY(t.dtype() == dtype)) return t;
   Tensor copy = new_like(t, dtype);
   copy_elements(copy, t);
   return copy;
@@ -121,23 +121,28 @@ void check_elements(std::string_view op, ReduceOp body, const Tensor& self, uint
 
 // The input as the kernel takes it, and the dtype that the kernel makes of it: some input types are
 // reduced as they are, others are cast to the result's.
-DType choose_input(std::string_view op, ReduceOp body, const Tensor& self, DType dtype, Tensor& x) {
-  int made = reduce_result(body, self.dtype());
-  if (made == int(dtype)) {
-    x = self;
-    return dtype;
+struct Chosen {
+  Tensor cast;
+  const Tensor* x;
+  DType made;
+
+  Chosen(std::string_view op, ReduceOp body, const Tensor& self, DType dtype)
+      : x(&self), made(dtype) {
+    int found = reduce_result(body, self.dtype());
+    if (FL_LIKELY(found == int(dtype))) return;
+    cast = cast_to(self, dtype);
+    x = &cast;
+    found = reduce_result(body, dtype);
+    FL_CHECK(found >= 0, NotImplementedError, "{}: not defined for {}", op, self.dtype());
+    made = DType(found);
   }
-  x = cast_to(self, dtype);
-  made = reduce_result(body, dtype);
-  FL_CHECK(made >= 0, NotImplementedError, "{}: not defined for {}", op, self.dtype());
-  return DType(made);
-}
+};
 
 void run(ReduceOp body, const Tensor& x, uint64_t mask, const Tensor& out, const Tensor* out2,
          const Scalar& p) {
   Form f;
-  Tensor moved = x;
-  if (!find_form(x, mask, f)) {
+  Tensor moved;
+  if (FL_UNLIKELY(!find_form(x, mask, f))) {
     f = Form{};
     moved = reduced_last(x, mask, f);
   }
@@ -153,7 +158,7 @@ void run(ReduceOp body, const Tensor& x, uint64_t mask, const Tensor& out, const
   args.x_inner = f.x_inner;
   args.reps = f.reps;
   args.x_reps = f.x_reps;
-  args.x = moved->data;
+  args.x = moved.defined() ? moved->data : x->data;
   args.out = out->data;
   args.out2 = out2 ? (*out2)->data : nullptr;
   args.p = p.to_double();
@@ -170,10 +175,10 @@ Tensor reduce_one(std::string_view op, ReduceOp body, const Tensor& self, const 
   check_elements(op, body, self, mask, dims);
   Ints sizes = reduced_sizes(self, mask, keepdim);
   if (!has_memory(self) || !numel_of(sizes)) return new_tensor(sizes, dtype, self.device());
-  Tensor x;
-  Tensor out = new_tensor(sizes, choose_input(op, body, self, dtype, x), self.device());
-  run(body, x, mask, out, nullptr, p);
-  return cast_to(out, dtype);
+  Chosen chosen(op, body, self, dtype);
+  Tensor out = new_tensor(sizes, chosen.made, self.device());
+  run(body, *chosen.x, mask, out, nullptr, p);
+  return cast_to(std::move(out), dtype);
 }
 
 std::tuple<Tensor, Tensor> reduce_two(std::string_view op, ReduceOp body, const Tensor& self,
@@ -184,10 +189,10 @@ std::tuple<Tensor, Tensor> reduce_two(std::string_view op, ReduceOp body, const 
   Ints sizes = reduced_sizes(self, mask, keepdim);
   Tensor out2 = new_tensor(sizes, dtype2, self.device());
   if (!has_memory(self) || !out2.numel()) return {new_tensor(sizes, dtype, self.device()), out2};
-  Tensor x;
-  Tensor out = new_tensor(sizes, choose_input(op, body, self, dtype, x), self.device());
-  run(body, x, mask, out, &out2, p);
-  return {cast_to(out, dtype), out2};
+  Chosen chosen(op, body, self, dtype);
+  Tensor out = new_tensor(sizes, chosen.made, self.device());
+  run(body, *chosen.x, mask, out, &out2, p);
+  return {cast_to(std::move(out), dtype), std::move(out2)};
 }
 
 }  // namespace flambeau

@@ -32,8 +32,7 @@ void check_fits(std::string_view op, const Scalar& value, DType dtype) {
   FL_CHECK(fits, RuntimeError, "{}: {} does not fit in {}", op, value, dtype);
 }
 
-Tensor dense(const Tensor& t) {
-  if (!t.defined() || t->contiguous()) return t;
+Tensor dense_copy(const Tensor& t) {
   Tensor copy = new_tensor(t.sizes(), t.dtype(), t.device());
   copy_elements(copy, t);
   return copy;

@@ -26,8 +26,23 @@ inline bool has_memory(const Tensor& t) {
 }
 // For kernels that take null for what is absent.
 inline char* data_or_null(const Tensor& t) { return t.defined() ? t->data : nullptr; }
-// The tensor itself if contiguous, else a copy. No tape.
-Tensor dense(const Tensor& t);
+Tensor dense_copy(const Tensor& t);
+// The tensor itself if contiguous, else a copy. No tape. Borrows what it was made of: to count the
+// references of all operands up and down again takes as long as a small kernel.
+class Dense {
+ public:
+  explicit Dense(const Tensor& t) : given_(&t) {
+    if (FL_UNLIKELY(t.defined() && !t->contiguous())) copy_ = dense_copy(t);
+  }
+  Dense(const Dense&) = delete;
+  operator const Tensor&() const { return FL_UNLIKELY(copy_.defined()) ? copy_ : *given_; }
+  TensorImpl* operator->() const { return static_cast<const Tensor&>(*this).impl(); }
+
+ private:
+  const Tensor* given_;
+  Tensor copy_;
+};
+inline Dense dense(const Tensor& t) { return Dense(t); }
 // A contiguous copy of `base`, broadcast to `sizes`, that a kernel then changes.
 Tensor base_copy(const Tensor& base, IntList sizes);
 Tensor make_view(const Tensor& of, const Geometry& geometry);

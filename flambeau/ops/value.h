@@ -53,9 +53,21 @@ struct Value {
 
 // What a call gives back. Tensors are owned.
 struct Returns {
-  enum Kind : uint8_t { Nothing, One, Tuple, List, Int, Bool, Double, Number, Type } kind = Nothing;
+  enum Kind : uint8_t {
+    Nothing,
+    One,
+    Written,
+    Tuple,
+    List,
+    Int,
+    Bool,
+    Double,
+    Number,
+    Type
+  } kind = Nothing;
   uint8_t count = 0;
-  std::array<Tensor, 6> tensors;  // One, Tuple
+  const Tensor* written = nullptr;  // Written: an argument that the op changed and gave back
+  std::array<Tensor, 6> tensors;    // One, Tuple
   std::vector<Tensor> list;
   int64_t integer = 0;
   double real = 0;
@@ -271,6 +283,8 @@ void call_boxed(void* function, const Value* v, Returns& r, std::index_sequence<
   auto* f = reinterpret_cast<R (*)(A...)>(function);
   if constexpr (std::is_void_v<R>)
     f(Boxed<A>::get(v[I])...);
+  else if constexpr (std::is_same_v<R, Tensor&>)
+    r.kind = Returns::Written, r.written = &f(Boxed<A>::get(v[I])...);
   else
     put(r, f(Boxed<A>::get(v[I])...));
 }

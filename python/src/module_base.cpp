@@ -72,7 +72,6 @@ bool is_parameter(PyObject* o) {
   checked(answer);
   return answer;
 }
-bool is_module(PyObject* o) { return PyType_IsSubtype(Py_TYPE(o), base_type); }
 // A nn.Buffer is a plain tensor with a mark.
 bool is_marked_buffer(PyObject* o) {
   if (!is_tensor(o) || !as_py(o)->dict) return false;
@@ -301,6 +300,8 @@ PyTypeObject* make_base_type() {
 
 }  // namespace
 
+bool is_module(PyObject* o) { return PyType_IsSubtype(Py_TYPE(o), base_type); }
+
 void init_module_base(PyObject* module) {
   init_module_state();
   register_parameter = PyUnicode_InternFromString("register_parameter");
@@ -316,6 +317,8 @@ void init_module_base(PyObject* module) {
                       slots};
   add(module, "ModuleGetattr", reinterpret_cast<PyObject*>(make_type(spec, base_type)));
   init_module_call(module);
+  init_module_forward(module);
+  init_module_saving(module);
 }
 
 }  // namespace flambeau::python

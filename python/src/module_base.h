@@ -56,8 +56,22 @@ PyObject* module_getstate(PyObject* self, PyObject*);
 PyObject* module_setstate(PyObject* self, PyObject* state);
 void init_module_state();
 
+// ---- module_base.cpp ----
+bool is_module(PyObject* o);
+
+// ---- module_forward.cpp ----
+// What `function`, the module's forward, gives for one argument, where it is known here how to do
+// that without Python; null otherwise, and with an exception set after an error.
+PyObject* run_native(PyObject* function, ModuleObject* m, PyObject* input);
+void init_module_forward(PyObject* module);
+
+// ---- module_saving.cpp ----
+void init_module_saving(PyObject* module);
+
 // ---- module_call.cpp ----
 PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs);
+// module(input), of anything callable.
+PyObject* call_module(PyObject* module, PyObject* input);
 void init_module_call(PyObject* module);
 
 }  // namespace flambeau::python

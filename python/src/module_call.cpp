@@ -33,10 +33,19 @@ PyObject* prepend(PyObject* self, PyObject* args) {
   return all;
 }
 
+// A plain function with one argument, or what stands for it.
+PyObject* call_with_one(PyObject* function, PyObject* self, PyObject* input) {
+  PyObject* result = run_native(function, as_module(self), input);
+  if (result || PyErr_Occurred()) return result;
+  PyObject* all[] = {self, input};
+  return PyObject_Vectorcall(function, all, 2, nullptr);
+}
+
 // A plain function found on the class, called with the module first: no bound method is made.
 PyObject* call_function(PyObject* function, PyObject* self, PyObject* args, PyObject* kwargs) {
   constexpr Py_ssize_t kInline = 8;
   Py_ssize_t n = PyTuple_Size(args);
+  if (FL_LIKELY(!kwargs && n == 1)) return call_with_one(function, self, PyTuple_GetItem(args, 0));
   if (FL_LIKELY(!kwargs && n < kInline)) {
     PyObject* all[kInline] = {self};
     for (Py_ssize_t i = 0; i < n; i++) all[i + 1] = PyTuple_GetItem(args, i);
@@ -46,15 +55,18 @@ PyObject* call_function(PyObject* function, PyObject* self, PyObject* args, PyOb
   return all ? PyObject_Call(function, all.get(), kwargs) : nullptr;
 }
 
-PyObject* call_forward(PyObject* self, PyObject* args, PyObject* kwargs) {
+// The class's forward where that is a plain function, which the instance does not hide.
+Ref plain_forward(PyObject* self) {
   ModuleObject* m = as_module(self);
-  bool on_instance = m->dict && PyDict_GetItemWithError(m->dict, forward_key);
-  if (FL_LIKELY(!on_instance)) {
-    Ref function(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(self)), forward_key));
-    if (FL_LIKELY(function && Py_TYPE(function.get()) == function_type))
-      return call_function(function.get(), self, args, kwargs);
-    if (!function) PyErr_Clear();
-  }
+  if (m->dict && PyDict_GetItemWithError(m->dict, forward_key)) return Ref();
+  Ref function(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(self)), forward_key));
+  if (!function) PyErr_Clear();
+  return function && Py_TYPE(function.get()) == function_type ? std::move(function) : Ref();
+}
+
+PyObject* call_forward(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (Ref function = plain_forward(self); FL_LIKELY(function))
+    return call_function(function.get(), self, args, kwargs);
   Ref bound(PyObject_GetAttr(self, forward_key));
   return bound ? PyObject_Call(bound.get(), args, kwargs) : nullptr;
 }
@@ -132,18 +144,32 @@ PyObject* bind_global_hooks(PyObject*, PyObject* dicts) {
 PyMethodDef functions[] = {{"_bind_global_module_hooks", bind_global_hooks, METH_VARARGS, nullptr},
                            {}};
 
+bool has_hooks(ModuleObject* m) {
+  if (FL_UNLIKELY(m->published)) refresh_slots(m);
+  return FL_UNLIKELY((m->hooked && any_own_hook(m)) || any_global_hook());
+}
+
 }  // namespace
 
 PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
-  ModuleObject* m = as_module(self);
-  if (FL_UNLIKELY(m->published)) refresh_slots(m);
-  if (FL_UNLIKELY((m->hooked && any_own_hook(m)) || any_global_hook())) {
+  if (has_hooks(as_module(self))) {
     Ref none(kwargs ? Py_NewRef(kwargs) : PyDict_New());
     PyObject* result = PyObject_CallMethodObjArgs(self, call_slow_key, args, none.get(), nullptr);
     return result ? result : failed(self);
   }
   PyObject* result = call_forward(self, args, kwargs);
   return FL_LIKELY(result) ? result : failed(self);
+}
+
+PyObject* call_module(PyObject* module, PyObject* input) {
+  bool ours = is_module(module) &&
+              PyType_GetSlot(Py_TYPE(module), Py_tp_call) == reinterpret_cast<void*>(module_call);
+  if (FL_UNLIKELY(!ours || has_hooks(as_module(module))))
+    return PyObject_CallFunctionObjArgs(module, input, nullptr);
+  Ref function = plain_forward(module);
+  if (FL_UNLIKELY(!function)) return PyObject_CallFunctionObjArgs(module, input, nullptr);
+  PyObject* result = call_with_one(function.get(), module, input);
+  return FL_LIKELY(result) ? result : failed(module);
 }
 
 void init_module_call(PyObject* module) {

@@ -23,8 +23,8 @@ namespace {
 // The arguments of one overload: objects first, then values. Room for out= tensors lies before.
 struct Bound {
   Bound() {}
-  PyObject* slots[kMaxParams];
-  bool folded;  // slots[fold] stands for all positional arguments
+  PyObject* slots[kMaxParams];  // of a call with keywords
+  int fold;                     // the parameter that all positional arguments fold into, or -1
   PyObject* out;
   PyObject* requires_grad;
   // Values are plain data: filled by `bind`, not before.
@@ -33,24 +33,36 @@ struct Bound {
 };
 
 bool looks_like_int(PyObject* o) {
+  if (FL_LIKELY(Py_TYPE(o) == &PyLong_Type)) return true;
   int64_t ignored;
   return Py_TYPE(o) != &PyTuple_Type && Py_TYPE(o) != &PyList_Type && as_int(o, ignored);
 }
 
-bool bind_positional(const Signature& s, Call& call, Bound& b, Mismatch& why) {
-  int self = call.self ? s.self_index : -1;
-  if (self >= 0) b.slots[self] = call.self;
-  Py_ssize_t room = s.positional - (self >= 0 && self < s.positional ? 1 : 0);
+// Which parameter takes a method's object.
+int self_of(const Signature& s, const Call& call) { return call.self ? s.self_index : -1; }
+
+// The parameter that all positional arguments fold into, -1 where they do not.
+int fold_of(const Signature& s, const Call& call) {
   int fold = call.self ? s.method_fold : s.function_fold;
-  if (fold >= 0 && call.nargs && looks_like_int(call.args[0])) {
-    b.slots[fold] = call.args[0];
-    b.folded = true;
+  return fold >= 0 && call.nargs && looks_like_int(call.args[0]) ? fold : -1;
+}
+
+bool has_room(const Signature& s, const Call& call, Mismatch& why) {
+  int self = self_of(s, call);
+  Py_ssize_t room = s.positional - (self >= 0 && self < s.positional ? 1 : 0);
+  if (FL_LIKELY(call.nargs <= room)) return true;
+  why = {Mismatch::TooMany, int(room), nullptr};
+  return false;
+}
+
+bool bind_positional(const Signature& s, const Call& call, Bound& b, Mismatch& why) {
+  int self = self_of(s, call);
+  if (self >= 0) b.slots[self] = call.self;
+  if (b.fold >= 0) {
+    b.slots[b.fold] = call.args[0];
     return true;
   }
-  if (FL_UNLIKELY(call.nargs > room)) {
-    why = {Mismatch::TooMany, int(room), nullptr};
-    return false;
-  }
+  if (!has_room(s, call, why)) return false;
   int at = 0;
   for (Py_ssize_t i = 0; i < call.nargs; i++, at++) {
     if (at == self) at++;
@@ -104,40 +116,58 @@ bool bind_keywords(const SignatureSet& set, const Signature& s, const Call& call
   return true;
 }
 
-bool fill_values(const Signature& s, Call& call, Bound& b, Mismatch& why) {
-  int fold = b.folded ? (call.self ? s.method_fold : s.function_fold) : -1;
+// The value of parameter `i` from its argument, null where none was given.
+[[gnu::always_inline]] inline bool fill_one(const Signature& s, int i, PyObject* o, Call& call,
+                                            Bound& b, Mismatch& why) {
+  const BoundParam& p = s.params[i];
+  Value& v = b.values[i];
+  if (!o) {
+    v = p.fallback;
+    if (FL_LIKELY(!p.param->required)) return true;
+    why = {Mismatch::Missing, i, nullptr};
+    return false;
+  }
+  bool fits = FL_UNLIKELY(i == b.fold) ? fold_ints(call.args, call.nargs, v, call)
+                                       : to_value(p, o, v, call);
+  if (FL_LIKELY(fits)) return true;
+  why = {Mismatch::Type, i, o};
+  return false;
+}
+
+// Without keywords the positional arguments stand in the parameters' order, self aside.
+bool fill_in_order(const Signature& s, Call& call, Bound& b, Mismatch& why) {
+  if (b.fold < 0 && !has_room(s, call, why)) return false;
+  int self = self_of(s, call);
+  PyObject* const* next = call.args;
+  PyObject* const* end = b.fold < 0 ? next + call.nargs : next;
   for (int i = 0, n = int(s.params.size()); i < n; i++) {
-    const BoundParam& p = s.params[i];
-    PyObject* o = b.slots[i];
-    if (!o) {
-      if (FL_UNLIKELY(p.param->required)) {
-        why = {Mismatch::Missing, i, nullptr};
-        return false;
-      }
-      b.values[i] = p.fallback;
-      continue;
-    }
-    bool fits = FL_UNLIKELY(i == fold) ? fold_ints(call.args, call.nargs, b.values[i], call)
-                                       : to_value(p, o, b.values[i], call);
-    if (FL_UNLIKELY(!fits)) {
-      why = {Mismatch::Type, i, o};
-      return false;
-    }
+    PyObject* o = i == self     ? call.self
+                  : i == b.fold ? call.args[0]
+                  : next != end ? *next++
+                                : nullptr;
+    if (!fill_one(s, i, o, call, b, why)) return false;
   }
   return true;
 }
 
+bool fill_with_keywords(const SignatureSet& set, const Signature& s, Call& call, Bound& b,
+                        Mismatch& why) {
+  int count = int(s.params.size());
+  for (int i = 0; i < count; i++) b.slots[i] = nullptr;
+  if (!bind_positional(s, call, b, why) || !bind_keywords(set, s, call, b, why)) return false;
+  for (int i = 0; i < count; i++)
+    if (!fill_one(s, i, b.slots[i], call, b, why)) return false;
+  return true;
+}
+
 bool bind(const SignatureSet& set, const Signature& s, Call& call, Bound& b, Mismatch& why) {
-  for (size_t i = 0; i < s.params.size(); i++) b.slots[i] = nullptr;
-  b.folded = false;
   b.out = b.requires_grad = nullptr;
   if (call.self && FL_UNLIKELY(s.self_index < 0)) {
     why = {Mismatch::TooMany, 0, nullptr};
     return false;
   }
-  if (!bind_positional(s, call, b, why)) return false;
-  if (call.kwnames && !bind_keywords(set, s, call, b, why)) return false;
-  return fill_values(s, call, b, why);
+  b.fold = fold_of(s, call);
+  return call.kwnames ? fill_with_keywords(set, s, call, b, why) : fill_in_order(s, call, b, why);
 }
 
 void set_out(const OpInfo& op, Value& v, PyObject* o) {

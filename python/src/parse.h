@@ -1,5 +1,7 @@
 // Calling an op set with Python arguments: overload resolution, boxing, results.
 #pragma once
+#include <memory>
+
 #include "python/src/signature.h"
 
 namespace flambeau::python {

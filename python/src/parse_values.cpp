@@ -118,7 +118,11 @@ bool set_tensor(PyObject* o, Value& v, Call& call) {
 // Lists and tuples, their subclasses included; nothing else is a sequence to an op.
 class Sequence {
  public:
-  explicit Sequence(PyObject* o) : o_(o), list_(PyList_Check(o)), tuple_(PyTuple_Check(o)) {}
+  explicit Sequence(PyObject* o) : o_(o) {
+    tuple_ = Py_TYPE(o) == &PyTuple_Type;
+    list_ = !tuple_ && PyList_Check(o);
+    if (FL_UNLIKELY(!tuple_ && !list_)) tuple_ = PyTuple_Check(o);
+  }
   bool valid() const { return list_ || tuple_; }
   Py_ssize_t size() const { return list_ ? PyList_Size(o_) : PyTuple_Size(o_); }
   PyObject* operator[](Py_ssize_t i) const {
@@ -256,7 +260,7 @@ bool set_rare(const Param& p, PyObject* o, Value& v) {
 }  // namespace
 
 bool as_int(PyObject* o, int64_t& out) {
-  if (FL_LIKELY(PyLong_Check(o))) {
+  if (FL_LIKELY(Py_TYPE(o) == &PyLong_Type) || PyLong_Check(o)) {
     if (PyBool_Check(o)) return false;
     out = PyLong_AsLongLong(o);
     if (out == -1 && PyErr_Occurred()) throw ErrorSet{};
@@ -278,7 +282,9 @@ bool as_int(PyObject* o, int64_t& out) {
 }
 
 bool as_scalar(PyObject* o, Scalar& out) {
-  if (FL_LIKELY(PyFloat_Check(o)))
+  if (Py_TYPE(o) == &PyLong_Type)
+    out = int_scalar(o);
+  else if (FL_LIKELY(PyFloat_Check(o)))
     out = Scalar(PyFloat_AsDouble(o));
   else if (PyBool_Check(o))
     out = Scalar(o == Py_True);

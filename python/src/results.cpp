@@ -128,6 +128,11 @@ PyObject* to_python(Returns& r, const OpInfo& op) {
   switch (r.kind) {
     case Returns::One:
       return wrap(std::move(r.tensors[0]));
+    case Returns::Written:
+      if (auto* object = static_cast<PyObject*>((*r.written)->py);
+          object && !(*r.written)->py_owned)
+        return Py_NewRef(object);
+      return wrap(*r.written);
     case Returns::Nothing:
       return Py_NewRef(Py_None);
     case Returns::Tuple:

@@ -185,20 +185,17 @@ bool takes_numbers(std::string_view name) {
 
 }  // namespace
 
-const SignatureSet& signatures_of(const OpSet& op, size_t index) {
-  static std::vector<std::unique_ptr<SignatureSet>> built(all_ops().size());
-  auto& place = built[index];
-  if (FL_UNLIKELY(!place)) {
-    auto fresh = std::make_unique<SignatureSet>();
-    fresh->op = &op;
-    fresh->numbers = takes_numbers(op.name);
-    for (int i = 0; i < op.count; i++) fresh->overloads.push_back(build(op.overloads[i]));
-    for (const Signature& s : fresh->overloads)
-      for (const BoundParam& p : s.params)
-        if (!fresh->knows(p.key)) fresh->keys.push_back(p.key);
-    place = std::move(fresh);
-  }
-  return *place;
+const SignatureSet* built_signatures[kOpSets];
+
+const SignatureSet& build_signatures(const OpSet& op, size_t index) {
+  auto* fresh = new SignatureSet;  // lives as long as the process
+  fresh->op = &op;
+  fresh->numbers = takes_numbers(op.name);
+  for (int i = 0; i < op.count; i++) fresh->overloads.push_back(build(op.overloads[i]));
+  for (const Signature& s : fresh->overloads)
+    for (const BoundParam& p : s.params)
+      if (!fresh->knows(p.key)) fresh->keys.push_back(p.key);
+  return *(built_signatures[index] = fresh);
 }
 
 bool answers_to(const BoundParam& param, PyObject* given) {

@@ -2,8 +2,8 @@
 // Built when a set is first called, so that importing costs nothing.
 #pragma once
 #include <algorithm>
-#include <memory>
 
+#include "flambeau/generated/op_count.h"
 #include "flambeau/ops/op_info.h"
 #include "python/src/py.h"
 
@@ -41,7 +41,12 @@ struct SignatureSet {
   }
 };
 
-const SignatureSet& signatures_of(const OpSet& op, size_t index);
+extern const SignatureSet* built_signatures[kOpSets];
+const SignatureSet& build_signatures(const OpSet& op, size_t index);
+inline const SignatureSet& signatures_of(const OpSet& op, size_t index) {
+  const SignatureSet* built = built_signatures[index];
+  return FL_LIKELY(built) ? *built : build_signatures(op, index);
+}
 
 // Does `given` name the parameter, by itself or by one of the aliases every op takes?
 bool answers_to(const BoundParam& param, PyObject* given);

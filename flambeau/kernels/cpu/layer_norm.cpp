@@ -21,10 +21,12 @@ template <class T>
 }
 
 // Which parameters there are is known to the compiler: a test per register would cost as much as
-// the arithmetic.
+// the arithmetic. The statistics come as plain numbers, since GCC leaves no vzeroupper in a
+// function that takes registers, and the SSE code that runs next would pay for it many times over.
 template <bool weighted, bool biased, class T, class P>
 [[gnu::flatten]] void normalise_row(const T* x, const P* w, const P* b, T* y, int64_t n,
-                                    Vec<ComputeOf<T>> mean, Vec<ComputeOf<T>> rstd) {
+                                    ComputeOf<T> row_mean, ComputeOf<T> row_rstd) {
+  const Vec<ComputeOf<T>> mean(row_mean), rstd(row_rstd);
   each_register<ComputeOf<T>>(n, [=](int64_t i, auto part) {
     auto v = (load(x + i, part) - mean) * rstd;
     if constexpr (weighted && biased) {
@@ -53,7 +55,7 @@ void forward(const LayerNormArgs& a) {
       L mean = L(m.mean), rstd = L(reciprocal_root(m.var + a.eps));
       if (a.mean && a.centered) static_cast<L*>(a.mean)[r] = mean;
       if (a.rstd) static_cast<L*>(a.rstd)[r] = rstd;
-      normalise(x, w, b, static_cast<T*>(a.y) + r * a.cols, a.cols, Vec<L>(mean), Vec<L>(rstd));
+      normalise(x, w, b, static_cast<T*>(a.y) + r * a.cols, a.cols, mean, rstd);
     }
   });
 }

@@ -43,12 +43,6 @@ _STEPS = {
 }
 
 
-def cell(mode, input, state, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step: the new state, a tuple of h or of h and c."""
-    gi, gh = _nn.linear(input, w_ih, b_ih), _nn.linear(state[0], w_hh, b_hh)
-    return _STEPS[mode](gi, gh, state)
-
-
 def _direction(mode, data, sizes, state, weights, backward):
     """(outputs of all steps one after the other, last state) of one layer in one direction.
 

@@ -4,6 +4,7 @@ import warnings
 from collections import OrderedDict, namedtuple
 
 import flambeau
+from flambeau import _C
 from flambeau.nn.modules._hooks import RemovableHandle, _WrappedHook
 from flambeau.nn.parameter import Parameter, is_lazy
 
@@ -69,15 +70,7 @@ class StateMethods:
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
         """Writes this module's own parameters and buffers, not its children's."""
-        for name, param in self._parameters.items():
-            if param is not None:
-                destination[prefix + name] = param if keep_vars else param.detach()
-        skipped = self._non_persistent_buffers_set
-        for name, buf in self._buffers.items():
-            if buf is not None and name not in skipped:
-                destination[prefix + name] = buf if keep_vars else buf.detach()
-        if self._has_extra_state("get_extra_state"):
-            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
+        _C._save_own_state(self, destination, prefix, keep_vars)
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         """All parameters and persistent buffers by dotted name, detached unless `keep_vars`."""
@@ -93,17 +86,13 @@ class StateMethods:
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        local_metadata = {"version": self._version}
-        if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = local_metadata
+        return _C._save_state(self, destination, prefix, keep_vars)
+
+    def _before_state_dict(self, prefix, keep_vars) -> None:
         for hook in self._state_dict_pre_hooks.values():
             hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, child in self._modules.items():
-            if child is not None:
-                child.state_dict(
-                    destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars
-                )
+
+    def _after_state_dict(self, destination, prefix, local_metadata):
         for hook in self._state_dict_hooks.values():
             new = hook(self, destination, prefix, local_metadata)
             if not getattr(hook, "_from_public_api", False):

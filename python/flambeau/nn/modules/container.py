@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
 import flambeau
+from flambeau import _C
 from flambeau.nn.modules.module import Module, _addindent
 from flambeau.nn.parameter import Parameter
 
@@ -44,6 +45,7 @@ class Sequential(Module):
             for i, module in enumerate(args):
                 self.add_module(str(i), module)
 
+    @_C._native_forward
     def forward(self, input):
         for module in self._modules.values():
             input = module(input)

@@ -22,6 +22,7 @@ class Identity(Module):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__()
 
+    @_C._native_forward
     def forward(self, input: Tensor) -> Tensor:
         return input
 
@@ -56,6 +57,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
+    @_C._native_forward
     def forward(self, input: Tensor) -> Tensor:
         return _nn.linear(input, self.weight, self.bias)
 

@@ -430,28 +430,24 @@ class RNNCellBase(Module):
 
     def _check(self, input, *hidden) -> bool:
         """Whether there is a batch dimension; raises where dimensions are wrong."""
-        for what, t in (("input", input), *(("hidden", h) for h in hidden if h is not None)):
-            if t.dim() not in (1, 2):
-                name = type(self).__name__
+        batched = input.dim() == 2
+        for t in (input, *hidden):
+            if t is not None and t.dim() not in (1, 2):
+                what, name = "input" if t is input else "hidden", type(self).__name__
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {t.dim()}D instead")
-        return input.dim() == 2
+        return batched
 
     def _zeros(self, input):
         shape = (input.size(0), self.hidden_size)
         return flambeau.zeros(shape, dtype=input.dtype, device=input.device)
 
-    def _step(self, mode, input, hx):
+    def _step(self, op, input, hx):
         batched = self._check(input, hx)
         if not batched:
             input = input.unsqueeze(0)
             hx = None if hx is None else hx.unsqueeze(0)
         hx = self._zeros(input) if hx is None else hx
-        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        op = getattr(flambeau, mode.lower() + "_cell", None)
-        if op is None:
-            out = recurrent.cell(mode, input, (hx,), *weights)[0]
-        else:
-            out = op(input, hx, *weights)
+        out = op(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return out if batched else out.squeeze(0)
 
     def extra_repr(self) -> str:
@@ -482,9 +478,9 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity == "tanh":
-            return self._step("RNN_TANH", input, hx)
+            return self._step(flambeau.rnn_tanh_cell, input, hx)
         if self.nonlinearity == "relu":
-            return self._step("RNN_RELU", input, hx)
+            return self._step(flambeau.rnn_relu_cell, input, hx)
         raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
 
 
@@ -504,12 +500,9 @@ class LSTMCell(RNNCellBase):
             input = input.unsqueeze(0)
             hx = None if hx is None else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
         hx = (self._zeros(input),) * 2 if hx is None else hx
-        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        op = getattr(flambeau, "lstm_cell", None)
-        if op is None:
-            h, c = recurrent.cell("LSTM", input, hx, *weights)
-        else:
-            h, c = op(input, hx, *weights)
+        h, c = flambeau.lstm_cell(
+            input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        )
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
@@ -522,4 +515,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step("GRU", input, hx)
+        return self._step(flambeau.gru_cell, input, hx)
