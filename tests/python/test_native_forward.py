@@ -109,7 +109,7 @@ def test_state_dict_asks_whatever_is_overridden():
 def test_state_dict_hooks_run_around_every_module():
     model = nn.Sequential(nn.Linear(1, 1, bias=False))
     order = []
-    for name, module in model.named_modules():
+    for module in model.modules():
         module.register_state_dict_pre_hook(lambda m, prefix, keep: order.append(("pre", prefix)))
         module.register_state_dict_post_hook(
             lambda m, state, prefix, meta: order.append((list(state), prefix, meta))
