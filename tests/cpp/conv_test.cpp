@@ -211,6 +211,27 @@ TEST(Conv, ManyChannelsAreSummedInParts) {
 TEST(Conv, WeightOfSmallImagesAndManyChannels) {
   check<float>(square(3, 130, 150, 7, 3, 1, 1), std::mt19937(2));
 }
+// Rows that fill vectors badly, images that share panels, a last unit with fewer of them, and
+// images that need several blocks.
+template <class T>
+void check_patches(int seed) {
+  for (ConvArgs g : {square(9, 24, 60, 4, 3, 1, 1), square(3, 60, 70, 7, 3, 1, 1),
+                     square(4, 50, 60, 9, 3, 2, 1), square(3, 140, 140, 5, 2, 1, 1, 1, 2),
+                     square(2, 8, 120, 26, 3, 1, 1), square(24, 6, 40, 6, 3, 1, 0)}) {
+    check<T>(g, std::mt19937(static_cast<unsigned>(seed)));
+    g.channels_last = true;
+    check<T>(g, std::mt19937(static_cast<unsigned>(seed)));
+  }
+}
+TEST(Conv, PatchesOfFloats) {
+  check_patches<float>(9);
+  check_patches<double>(10);
+}
+TEST(Conv, PatchesOfHalves) {
+  check_patches<Half>(11);
+  check_patches<BFloat16>(12);
+}
+
 TEST(Conv, Depthwise) { check<float>(square(2, 24, 24, 20, 3, 1, 1, 1, 24), std::mt19937(3)); }
 TEST(Conv, PointwiseChannelsLast) {
   ConvArgs g = square(2, 20, 30, 6, 1);
@@ -254,7 +275,7 @@ TEST(Conv, InfinityStaysInItsWindow) {
 TEST(Conv, SameBitsForAnyThreadCount) {
   const int before = num_threads();
   for (ConvArgs g : {square(20, 3, 16, 20, 3, 1, 1), square(1, 40, 70, 30, 3, 2, 1),
-                     square(3, 130, 150, 7, 3, 1, 1)}) {
+                     square(3, 130, 150, 7, 3, 1, 1), square(9, 60, 90, 4, 3, 1, 1)}) {
     std::mt19937 random(8);
     Tensors<float> one(g, random);
     for (auto* data : {&one.x, &one.w, &one.gy}) {

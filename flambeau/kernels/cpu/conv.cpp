@@ -14,24 +14,24 @@ namespace {
 using namespace tile;
 
 // Sums rows x segments of one image and group into c.
-template <class T>
-void run_tiles(const Plan& plan, const Packed<T>& packed, const T* weights, const T* lattice, T* c,
+template <A kA, class T>
+void run_tiles(const Plan& plan, const Rows<T>& weights, int64_t group, const T* lattice, T* c,
                const T* bias) {
-  const auto& tiles = kTiles<T, A::Packed, B::Offset>;
-  const bool wide = packed.height <= kWideRows;
+  const auto& tiles = kTiles<T, kA, B::Offset>;
+  const bool wide = weights.height <= kWideRows;
   const int64_t vectors = wide ? kWideVectors : kVectors, strips = ceil_div(plan.segments, vectors);
   for (int64_t c0 = 0; c0 < plan.channels; c0 += plan.chunk) {
     const int64_t channels = least(plan.chunk, plan.channels - c0);
     const bool last = c0 + channels == plan.channels;
-    const int64_t work = packed.height * vectors * kLanes<T> * channels * plan.taps;
-    parallel_for(packed.panels * strips, grain_of(work), [&](int64_t begin, int64_t end) {
+    const int64_t work = weights.height * vectors * kLanes<T> * channels * plan.taps;
+    parallel_for(weights.panels * strips, grain_of(work), [&](int64_t begin, int64_t end) {
       Tile<T> t;
       t.k = channels * plan.taps;
       t.b = lattice + c0 * plan.plane;
       t.b_offset = plan.offsets;
       t.c_row = plan.out_plane;
       for (int64_t item = begin; item < end; item++) {
-        const int64_t panel = item / strips, row = panel * packed.height;
+        const int64_t panel = item / strips, row = panel * weights.height;
         const int64_t first = item % strips * vectors,
                       count = least(vectors, plan.segments - first);
         for (int64_t s = 0; s < vectors; s++) {
@@ -40,11 +40,11 @@ void run_tiles(const Plan& plan, const Packed<T>& packed, const T* weights, cons
           t.vector_c[s] = plan.segment_out[from];
           t.vector_lanes[s] = s < count ? plan.segment_lanes[from] : 0;
         }
-        t.a = weights + panel * packed.panel_size + c0 * plan.taps * kRows;
+        weights.set(t, group, panel, c0 * plan.taps);
         t.c = c + row * plan.out_plane;
         t.end = {1, T(c0 > 0), nullptr, bias && last ? bias + row : nullptr};
         t.end.settle();
-        const int64_t rows = least(packed.height, plan.rows - row);
+        const int64_t rows = least(weights.height, plan.rows - row);
         (count == 1 ? tiles.narrow : count <= 2 ? tiles.full : tiles.wide)[rows - 1](t);
       }
     });
@@ -52,7 +52,7 @@ void run_tiles(const Plan& plan, const Packed<T>& packed, const T* weights, cons
 }
 
 template <class S, class T>
-void run_image(const Task<S>& task, const Packed<T>& packed, const T* bias, int64_t image,
+void run_image(const Task<S>& task, const Rows<T>& weights, const T* bias, int64_t image,
                int64_t group, bool copy_free) {
   const Plan& plan = task.plan;
   const S* x =
@@ -62,27 +62,31 @@ void run_image(const Task<S>& task, const Packed<T>& packed, const T* bias, int6
   const bool in_place = copy_free && (image + 1 < task.batch || group + 1 < task.groups);
   const T* lattice =
       in_place ? reinterpret_cast<const T*>(x) : lattice_copy<T>(plan, x, task.x_strides, nullptr);
-  const T* weights = packed.data + group * packed.group_size;
   const T* row_bias = bias ? bias + group * plan.rows : nullptr;
   bool straight = sizeof(S) == sizeof(T) && !plan.flat && task.y_strides.axis[2] == 1 &&
                   task.y_strides.channel == plan.out_plane;
   for (const Axis& a : plan.axis) straight = straight && a.out_step == 1;
-  if (straight) return run_tiles(plan, packed, weights, lattice, reinterpret_cast<T*>(y), row_bias);
+  auto sum_into = [&](T* c) {
+    weights.packed ? run_tiles<A::Packed>(plan, weights, group, lattice, c, row_bias)
+                   : run_tiles<A::Strided>(plan, weights, group, lattice, c, row_bias);
+  };
+  if (straight) return sum_into(reinterpret_cast<T*>(y));
   T* sums =
       static_cast<T*>(scratch(Scratch::ConvOutput, sizeof(T) * size_t(plan.rows * plan.out_plane)));
-  run_tiles(plan, packed, weights, lattice, sums, row_bias);
+  sum_into(sums);
   const int64_t together = task.y_strides.channel == 1 ? 2 * kLanes<T> : 1;
   parallel_for(ceil_div(plan.rows, together), most(1, 32768 / most(1, plan.out_plane * together)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t r = begin * together; r < least(plan.rows, end * together);
                       r += together) {
-                   place_output(plan, sums, y, task.y_strides, r, least(plan.rows, r + together));
+                   place_output(plan, sums, plan.out_plane, y, task.y_strides, r,
+                                least(plan.rows, r + together));
                  }
                });
 }
 
 template <class S, class T>
-void run_task(const Task<S>& task, const Packed<T>& packed, const T* bias) {
+void run_task(const Task<S>& task, const Rows<T>& weights, const T* bias) {
   const int64_t units = task.batch * task.groups;
   const int64_t work =
       task.plan.rows * task.plan.out_plane * task.plan.channels * most(1, task.plan.taps);
@@ -91,7 +95,7 @@ void run_task(const Task<S>& task, const Packed<T>& packed, const T* bias) {
   const int64_t grain = units < 8 ? units : grain_of(work);
   parallel_for(units, grain, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; unit++) {
-      run_image<S, T>(task, packed, bias, unit / task.groups, unit % task.groups, copy_free);
+      run_image<S, T>(task, weights, bias, unit / task.groups, unit % task.groups, copy_free);
     }
   });
 }
@@ -109,14 +113,27 @@ const ComputeOf<S>* widened_bias(const Task<S>& task, int64_t count) {
   }
 }
 
+// For few pixels rows are read where they lie, unless they stand whole pages apart: those of a tile
+// would push each other out of L1. Many pixels pay for a copy, which a tile reads a little faster.
+template <class S, class T>
+Rows<T> rows_of(const ConvArgs& g, const Plan& plan, const WeightView<S>& view) {
+  if constexpr (sizeof(S) == sizeof(T)) {
+    const bool apart = view.row_step * int64_t(sizeof(T)) % 4096 == 0 && kRows > 8;
+    const int64_t pixels = g.batch * plan.axis[0].outs * plan.axis[1].outs * plan.axis[2].outs;
+    if (view.dense && !apart && pixels < 2000) return Rows<T>(plan, view);
+  }
+  return Rows<T>(pack_weights<kRows, S, T>(g, plan, view, false));
+}
+
 template <class S>
 void run_view(const ConvArgs& g, const Task<S>& task, const WeightView<S>& view) {
   using T = ComputeOf<S>;
   if constexpr (sizeof(S) == sizeof(T)) {
     if (run_by_pixels(g, task, view)) return;
   }
-  const Packed<T> packed = pack_weights<kRows, S, T>(g, task.plan, view, false);
-  run_task<S, T>(task, packed, widened_bias(task, g.c_out));
+  const Rows<T> weights = rows_of<S, T>(g, task.plan, view);
+  const T* bias = widened_bias(task, g.c_out);
+  if (!run_by_patches(task, weights, bias)) run_task<S, T>(task, weights, bias);
 }
 
 template <class S>

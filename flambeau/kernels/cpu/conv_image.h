@@ -13,9 +13,30 @@ inline void fill_zero(T* out, int64_t count) {
   for (int64_t i = 0; i < count; i++) out[i] = 0;
 }
 
+template <class V, int... I>
+inline V even_lanes(V a, V b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (2 * I)...);
+}
+
+// Every second element of a run: those between are read too, the one behind the last is not.
+template <class S, class T>
+inline void widen_evens(const S* in, int64_t count, T* out) {
+  constexpr int kLane = tile::kLanes<T>;
+  for (int64_t i = 0; i < count; i += kLane) {
+    const int64_t low = 2 * (count - i) - 1, high = low - kLane;
+    const S* from = in + 2 * i;
+    const auto a = tile::load(from, tile::EdgeMask<T>(low), low);
+    const auto b =
+        high > 0 ? tile::load(from + kLane, tile::EdgeMask<T>(high), high) : tile::Vector<T>{};
+    tile::store(out + i, even_lanes(a, b, std::make_integer_sequence<int, kLane>()),
+                tile::EdgeMask<T>(count - i));
+  }
+}
+
 // Copies and widens a run whose elements stand `step` apart.
 template <class S, class T>
 inline void widen_run(const S* in, int64_t step, int64_t count, T* out) {
+  if (step == 2) return widen_evens(in, count, out);
   if (step != 1) {
     for (int64_t i = 0; i < count; i++) out[i] = widen_one(in[i * step]);
     return;
@@ -137,11 +158,11 @@ void fill_lattice(const Plan& plan, const S* x, const ImageStrides& s, int64_t c
   }
 }
 
-// The computed output of rows [begin, end) to its places in the image y, whose first row is y
-// itself.
+// The computed output of rows [begin, end), `pitch` apart, to its places in the image y, whose
+// first row is y itself.
 template <class S, class T>
-void place_output(const Plan& plan, const T* sums, S* y, const ImageStrides& s, int64_t begin,
-                  int64_t end) {
+void place_output(const Plan& plan, const T* sums, int64_t pitch, S* y, const ImageStrides& s,
+                  int64_t begin, int64_t end) {
   const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
   for (int64_t i = 0; i < d.outs; i++) {
     for (int64_t j = 0; j < h.outs; j++) {
@@ -149,12 +170,11 @@ void place_output(const Plan& plan, const T* sums, S* y, const ImageStrides& s, 
       S* to = y + (d.out_first + i * d.out_step) * s.axis[0] +
               (h.out_first + j * h.out_step) * s.axis[1] + w.out_first * s.axis[2];
       if (s.channel == 1 && end - begin > 1) {
-        turn(from + begin * plan.out_plane, plan.out_plane, end - begin, w.outs, to + begin,
-             w.out_step * s.axis[2]);
+        turn(from + begin * pitch, pitch, end - begin, w.outs, to + begin, w.out_step * s.axis[2]);
         continue;
       }
       for (int64_t r = begin; r < end; r++) {
-        narrow_run(from + r * plan.out_plane, w.outs, to + r * s.channel, w.out_step * s.axis[2]);
+        narrow_run(from + r * pitch, w.outs, to + r * s.channel, w.out_step * s.axis[2]);
       }
     }
   }
