@@ -26,18 +26,12 @@ int kind_rank(DType t) {
 DType promote_integers(DType a, DType b) {
   bool a_signed = info(a).category == 'i', b_signed = info(b).category == 'i';
   if (a_signed == b_signed) return itemsize(a) >= itemsize(b) ? a : b;
-  DType s = a_signed ? a : b, u = a_signed ? b : a;
-  if (itemsize(s) > itemsize(u)) return s;
-  switch (u) {  // the next signed type that holds both
-    case DType::UInt8:
-      return DType::Int16;
-    case DType::UInt16:
-      return DType::Int32;
-    case DType::UInt32:
-      return DType::Int64;
-    default:
-      return DType::Float32;
-  }
+  DType s = a_signed ? a : b;  // the other is uint8, which only int8 is too narrow for
+  return s == DType::Int8 ? DType::Int16 : s;
+}
+
+bool is_wide_unsigned(DType t) {
+  return t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
 }
 
 DType promote_floats(DType a, DType b) {
@@ -49,6 +43,11 @@ DType promote_floats(DType a, DType b) {
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
+  FL_CHECK((!is_wide_unsigned(a) || is_float(b)) && (!is_wide_unsigned(b) || is_float(a)),
+           RuntimeError,
+           "promotion: {} and {} have no common type (uint16, uint32 and uint64 combine with "
+           "themselves and with floating types only); convert one with .to()",
+           a, b);
   int ra = kind_rank(a), rb = kind_rank(b);
   if (ra < rb) {
     std::swap(a, b);
@@ -82,18 +81,17 @@ DType ResultType::number_dtype(const Scalar& s) {
 DType ResultType::get() const {
   DType result{};
   bool has = false;
+  // A complex number next to floats keeps their width: float64 becomes complex128. Otherwise a
+  // lower category counts where it is of a higher kind.
   auto lower = [&](DType t, bool present) {
-    if (!present) return;
-    if (!has)
+    if (!present || (has && is_complex(result))) return;
+    if (has && is_float(result)) {
+      bool wide = result == DType::Float64;
+      if (is_complex(t)) result = wide ? DType::Complex128 : DType::Complex64;
+    } else if (!has || is_inexact(t)) {
       result = t;
-    else if (kind_rank(t) > kind_rank(result)) {
-      // A float that meets integers of a higher category comes in with its own type; a complex
-      // number keeps the float's width: float64 with a complex number is complex128.
-      result = is_complex(t) && is_float(result)
-                   ? promote_types(result, is_float(result) && result == DType::Float64
-                                               ? DType::Complex128
-                                               : DType::Complex64)
-                   : t;
+    } else if (result == DType::Bool) {
+      result = promote_types(result, t);
     }
     has = true;
   };

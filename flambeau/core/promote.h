@@ -4,7 +4,7 @@
 
 namespace flambeau {
 
-// The smallest type that both fit in, by torch's table (uint64 with signed integers: float).
+// The smallest type that both fit in, by torch's table; uint16 to uint64 combine with floats only.
 FL_API DType promote_types(DType a, DType b);
 FL_API DType default_dtype();
 FL_API void set_default_dtype(DType dtype);

@@ -15,6 +15,14 @@ struct LogAddExp {
     V high = max(a, b);
     return select(a == b, high + V(kLn2), high + log1p(exp(-abs(a - b))));
   }
+  // Ordered by real parts. Where both are infinite they cancel: minus infinity is the sum's limit.
+  template <class T>
+  Cplx<T> operator()(Cplx<T> a, Cplx<T> b) const {
+    Cplx<T> high = a < b ? b : a, low = a < b ? a : b;
+    if (isnan(a) || isnan(b)) return {T(kNaN), T(kNaN)};
+    if (__builtin_isfinite(low.re) || low.re != high.re) return high + log1p(exp(low - high));
+    return low.re < 0 ? low : log(exp(low) + exp(high));
+  }
 };
 // The same to base 2.
 struct LogAddExp2 {

@@ -1,5 +1,6 @@
 // Elementwise ops put together from others: choices by argument or dtype around a kernel.
 #include "flambeau/generated/impl.h"
+#include "flambeau/ops/factory.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 
@@ -57,7 +58,7 @@ Tensor angle_impl(const Tensor& self) { return _angle(inexact(self)); }
 Tensor clamp_impl(const Tensor& self, const std::optional<Scalar>& min,
                   const std::optional<Scalar>& max) {
   FL_CHECK(min || max, RuntimeError, "clamp: at least one of min and max is needed, got neither");
-  FL_CHECK(!is_complex(self.dtype()), RuntimeError, "clamp: real numbers are needed, got {}",
+  FL_CHECK(!is_complex(self.dtype()), NotImplementedError, "clamp: real numbers are needed, got {}",
            self.dtype());
   if (min && max) return _clamp(self, *min, *max);
   return min ? clamp_min(self, *min) : clamp_max(self, *max);
@@ -66,10 +67,11 @@ Tensor clamp_impl(const Tensor& self, const std::optional<Scalar>& min,
 Tensor clamp_impl(const Tensor& self, const Tensor& min, const Tensor& max) {
   FL_CHECK(min.defined() || max.defined(), RuntimeError,
            "clamp: at least one of min and max is needed, got neither");
-  FL_CHECK(!is_complex(self.dtype()), RuntimeError, "clamp: real numbers are needed, got {}",
+  FL_CHECK(!is_complex(self.dtype()), NotImplementedError, "clamp: real numbers are needed, got {}",
            self.dtype());
-  Tensor raised = min.defined() ? clamp_min(self, min) : self;
-  return max.defined() ? clamp_max(raised, max) : raised;
+  if (!min.defined()) return clamp_max(self, max);
+  if (!max.defined()) return clamp_min(self, min);
+  return clamp_max(clamp_min(self, min), max);
 }
 
 Tensor logit_impl(const Tensor& self, std::optional<double> eps) {
@@ -98,7 +100,7 @@ namespace {
 template <class Other>
 Tensor truncated_whole(const Tensor& self, const Other& other) {
   Tensor low = floor_divide(self, other);
-  Tensor rest = self - low * other;
+  Tensor rest = remainder(self, other);
   return low + logical_and(rest != Scalar(int64_t{0}), low < Scalar(int64_t{0}));
 }
 
@@ -140,6 +142,13 @@ Tensor float_power_impl(const Tensor& self, const Scalar& exponent) {
 Tensor float_power_impl(const Scalar& self, const Tensor& exponent) {
   DType wide = widest(is_complex(exponent.dtype()) || self.is_complex());
   return pow(scalar_tensor(self, wide, {}, exponent.device()), to(exponent, wide));
+}
+
+Tensor xlogy_impl(const Scalar& self, const Tensor& other) {
+  return xlogy(number_tensor(self, other.device()), other);
+}
+Tensor xlogy_impl(const Tensor& self, const Scalar& other) {
+  return xlogy(self, number_tensor(other, self.device()));
 }
 
 Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol,

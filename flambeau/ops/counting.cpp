@@ -4,6 +4,7 @@
 
 #include "flambeau/generated/impl.h"
 #include "flambeau/kernels/cpu/sort.h"
+#include "flambeau/ops/factory.h"
 #include "flambeau/ops/indices.h"
 #include "flambeau/ops/operators.h"
 
@@ -16,14 +17,6 @@ Tensor cast_to(const Tensor& t, DType dtype) {
   Tensor out = new_tensor(t.sizes(), dtype, t.device());
   copy_elements(out, t);
   return out;
-}
-
-Tensor number_as_tensor(const Scalar& value, Device device) {
-  DType natural = value.is_float() ? default_dtype() : value.dtype();
-  Tensor one = new_tensor({}, natural, device);
-  fill_into(one, value);
-  one->is_number = true;
-  return one;
 }
 
 bool search_right(bool right, std::optional<std::string_view> side) {
@@ -79,7 +72,7 @@ Tensor searchsorted_impl(const Tensor& sorted_sequence, const Scalar& self, bool
   FL_CHECK(sorted_sequence.ndim() == 1, RuntimeError,
            "searchsorted: a number can be searched for in one row, got shape {}",
            sorted_sequence.sizes());
-  Tensor value = number_as_tensor(self, sorted_sequence.device());
+  Tensor value = number_tensor(self, sorted_sequence.device());
   return searchsorted_impl(sorted_sequence, value, out_int32, right, side, sorter);
 }
 
@@ -90,7 +83,7 @@ Tensor bucketize_impl(const Tensor& self, const Tensor& boundaries, bool out_int
 }
 
 Tensor bucketize_impl(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
-  return bucketize_impl(number_as_tensor(self, boundaries.device()), boundaries, out_int32, right);
+  return bucketize_impl(number_tensor(self, boundaries.device()), boundaries, out_int32, right);
 }
 
 // ---- distinct elements ----
@@ -211,8 +204,7 @@ Tensor isin_impl(const Tensor& elements, const Scalar& test_element, bool, bool 
 }
 
 Tensor isin_impl(const Scalar& element, const Tensor& test_elements, bool unique, bool invert) {
-  return isin_impl(number_as_tensor(element, test_elements.device()), test_elements, unique,
-                   invert);
+  return isin_impl(number_tensor(element, test_elements.device()), test_elements, unique, invert);
 }
 
 // ---- counting ----

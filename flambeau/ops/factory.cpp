@@ -48,6 +48,12 @@ Tensor filled(Tensor t, const Scalar& value) {
   return t;
 }
 
+Tensor number_tensor(const Scalar& value, Device device) {
+  Tensor one = filled(new_tensor({}, default_for(value.dtype()), device), value);
+  one->is_number = true;
+  return one;
+}
+
 namespace {
 
 Tensor strided_as(IntList size, MemoryFormat format, DType dtype, Device device) {

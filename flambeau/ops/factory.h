@@ -11,5 +11,7 @@ Tensor make_new(std::string_view op, IntList size, std::optional<DType> dtype,
 Device place_of(std::optional<Device> device);
 void check_strided(std::string_view op, std::optional<Layout> layout);
 Tensor filled(Tensor t, const Scalar& value);
+// A Python number as a 0-d tensor that counts as a number in promotion.
+Tensor number_tensor(const Scalar& value, Device device);
 
 }  // namespace flambeau::ops

@@ -77,6 +77,33 @@ struct Call {
   fail<NotImplementedError>("{}: not defined for {}", op.name, t);
 }
 
+// The type that all tensors have which are not ignored.
+DType one_dtype(const PointwiseOp& op, Inputs inputs) {
+  const Tensor* first = nullptr;
+  int i = 0;
+  for (const Tensor* t : inputs) {
+    if (op.ignored >> i++ & 1) continue;
+    if (!first) first = t;
+    FL_CHECK(t->dtype() == first->dtype(), RuntimeError,
+             "{}: the tensors ({}) must have one dtype, got {} and {}", op.name, op.arguments,
+             first->dtype(), t->dtype());
+  }
+  return first->dtype();
+}
+
+// Ops without a meaning for bools. Differences (the only ones with complex loops) do not even mix
+// with a bool.
+void check_arithmetic(const PointwiseOp& op, DType common, Inputs inputs, Numbers numbers) {
+  bool mixed = false;
+  if (op.tables[0]->loops[int(Compute::Complex64)]) {
+    for (const Tensor* t : inputs) mixed |= t->dtype() == DType::Bool;
+    if (op.promoting) mixed |= numbers.begin()->dtype() == DType::Bool;
+  }
+  FL_CHECK(!mixed, RuntimeError, "{}: not defined for bool; use logical_not or bitwise_xor",
+           op.name);
+  if (common == DType::Bool) no_loop(op, common);
+}
+
 void choose(Call& call, Inputs inputs, Numbers numbers) {
   const PointwiseOp& op = call.op;
   const Tensor& first = **inputs.begin();
@@ -85,9 +112,7 @@ void choose(Call& call, Inputs inputs, Numbers numbers) {
   if (FL_LIKELY(alike && op.ignored == 0)) {
     call.common = first.dtype();
   } else if (op.rule == DTypeRule::Same) {
-    int i = 0;
-    while (op.ignored >> i & 1) i++;
-    call.common = inputs.begin()[i]->dtype();
+    call.common = one_dtype(op, inputs);
   } else {
     ResultType type;
     int i = 0;
@@ -101,8 +126,7 @@ void choose(Call& call, Inputs inputs, Numbers numbers) {
     call.common = type.get();
   }
   if (op.rule == DTypeRule::Float) call.common = to_inexact(call.common);
-  FL_CHECK(op.takes_bool || call.common != DType::Bool, RuntimeError,
-           "{}: not defined for bool; use logical_not or bitwise_xor", op.name);
+  if (FL_UNLIKELY(!op.takes_bool)) check_arithmetic(op, call.common, inputs, numbers);
   call.compute = compute_type(call.common);
   call.loop = op.tables[int(active_isa)]->loops[int(call.compute)];
   if (FL_UNLIKELY(!call.loop)) no_loop(op, call.common);

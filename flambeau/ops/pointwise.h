@@ -11,7 +11,7 @@ enum class DTypeRule : uint8_t {
   Promote,  // the common type
   Float,    // the common type, integers become the default float
   Bool,     // computed in the common type, gives bool
-  Same,     // the first tensor's type
+  Same,     // the one type that the tensors have, but for the ignored ones
   Real,     // the common type, complex gives its real part's
 };
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.rows import FLOATS, HALVES, INTS, Op, S, V
+from tests.ops.rows import COMPLEX, FLOATS, HALVES, INTS, Op, S, V
 
 PAIRS = [S((3, 4), (3, 4)), S((3, 1), (1, 4)), S((2, 3), ()), S((5,), 2)]
 TENSOR_PAIRS = PAIRS[:3]
@@ -71,13 +71,18 @@ OPS = [
     binary("heaviside", np.heaviside, FLOATS + HALVES, TENSOR_PAIRS, grad=False, exact=True),
     binary("hypot", np.hypot, FLOATS + HALVES, TENSOR_PAIRS),
     binary("lcm", np.lcm, ("int64", "int32"), TENSOR_PAIRS, grad=False, exact=True),
-    binary("ldexp", lambda a, b: a * 2.0**b, FLOATS + HALVES, TENSOR_PAIRS),
+    binary("ldexp", lambda a, b: a * 2.0**b, FLOATS + HALVES + COMPLEX, TENSOR_PAIRS),
     Op(
         "lerp",
         [S((3, 4), (3, 4), (3, 4)), S((2, 1), (1, 3), 0.25)],
         lambda a, b, w: a + w * (b - a),
     ),
-    binary("logaddexp", np.logaddexp, FLOATS + HALVES, TENSOR_PAIRS),
+    binary(
+        "logaddexp",
+        lambda a, b: np.log(np.exp(a) + np.exp(b)),
+        FLOATS + HALVES + COMPLEX,
+        TENSOR_PAIRS,
+    ),
     binary("logaddexp2", np.logaddexp2, FLOATS + HALVES, TENSOR_PAIRS),
     binary("logical_xor", np.logical_xor, FLOATS + HALVES, TENSOR_PAIRS, grad=False, exact=True),
     Op(
