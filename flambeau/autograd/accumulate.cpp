@@ -1,6 +1,7 @@
 // Gradients arriving at leaves, and hooks on tensors.
 #include "flambeau/autograd/accumulate.h"
 
+#include "flambeau/core/long_work.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 
@@ -67,6 +68,7 @@ Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g) {
 namespace {
 
 void add_to_grad(TensorImpl* leaf, Tensor g) {
+  Alone alone;  // another thread's backward may arrive at the same leaf
   TensorMeta& meta = *leaf->meta;
   if (!meta.grad.defined()) {
     Tensor fresh = std::move(g);

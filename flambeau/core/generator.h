@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "flambeau/core/device.h"
+#include "flambeau/core/long_work.h"
 
 namespace flambeau {
 
@@ -70,5 +71,15 @@ class FL_API Generator {
 
 // The generator that ops use when they are given none.
 FL_API Generator& default_generator();
+
+// A generator for one tensor's draws.
+class GeneratorLock {
+ public:
+  explicit GeneratorLock(Generator& generator) : lock_(generator.mutex) {}
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  Alone alone_;  // others may wait for the generator while they keep an interpreter's lock
+};
 
 }  // namespace flambeau

@@ -104,15 +104,36 @@ size_t bytes_for(int64_t elements, DType dtype, IntList sizes) {
   return size_t(bytes);
 }
 
+// Few dims without zeros that make few elements: one walk sets everything. False for others.
+bool set_small(TensorImpl* t, IntList sizes) {
+  constexpr int64_t kFew = int64_t(1) << 31;
+  if (sizes.size() > TensorImpl::kInlineDims) return false;
+  t->ndim = uint8_t(sizes.size());
+  int64_t step = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    int64_t n = sizes[d];
+    if (FL_UNLIKELY(n <= 0 || n >= kFew)) return false;
+    t->inline_[d] = n;
+    t->inline_[TensorImpl::kInlineDims + d] = step;
+    step *= n;  // both are below kFew
+    if (FL_UNLIKELY(step >= kFew)) return false;
+  }
+  t->numel = step;
+  return true;
+}
+
 }  // namespace
 
 Tensor new_tensor(IntList sizes, DType dtype, Device device) {
-  int64_t numel = numel_of(sizes);
-  size_t bytes = bytes_for(numel, dtype, sizes);
   Tensor t(blank());
-  t->reserve_dims(int(sizes.size()));
-  copy_few(sizes.data(), sizes.size(), t->sizes);
-  t->numel = fill_contiguous(t.impl());
+  if (FL_UNLIKELY(!set_small(t.impl(), sizes))) {
+    int64_t numel = numel_of(sizes);
+    (void)bytes_for(numel, dtype, sizes);
+    t->reserve_dims(int(sizes.size()));
+    std::copy(sizes.begin(), sizes.end(), t->sizes);
+    t->numel = fill_contiguous(t.impl());
+  }
+  size_t bytes = size_t(t->numel * itemsize(dtype));
   t->dtype = dtype;
   t->device = resolve(device);
   give_memory(t.impl(), bytes);

@@ -24,8 +24,12 @@
 
 #include "flambeau/core/check.h"
 #include "flambeau/core/host.h"
+#include "flambeau/core/long_work.h"
 
 namespace flambeau {
+
+constinit LongWorkHooks long_work_hooks;
+
 namespace {
 
 constexpr int kMaxClaims = 4096;  // claims and failed claims of one job must fit 16 bits
@@ -38,6 +42,7 @@ constexpr int64_t kMeasuredChunks =
     8;  // with this many chunks the first is timed before anybody is woken
 
 __attribute__((tls_model("initial-exec"))) constinit thread_local bool inside_chunk = false;
+__attribute__((tls_model("initial-exec"))) constinit thread_local bool alone = false;
 
 int64_t now_ns() {
   timespec t;
@@ -437,7 +442,31 @@ void set_num_threads(int count) {
   pool.unlock();
 }
 
+Alone::Alone() : before_(alone) { alone = true; }
+Alone::~Alone() { alone = before_; }
+
+namespace {
+
+// Before the pool's lock is taken and after it is given back: whoever waits for one must not hold
+// the other.
+class LongWork {
+ public:
+  LongWork() {
+    if (long_work_hooks.begin && !inside_chunk && !alone) begun_ = long_work_hooks.begin();
+  }
+  ~LongWork() {
+    if (begun_) long_work_hooks.end(begun_);
+  }
+  LongWork(const LongWork&) = delete;
+
+ private:
+  void* begun_ = nullptr;
+};
+
+}  // namespace
+
 void detail::run_chunks(int64_t total, int64_t grain, ChunkFn fn, void* body) {
+  LongWork others_run;
   if (grain < 1) grain = 1;
   Job job{fn, body, total, grain, 0, (total - 1) / grain + 1, 1, float_mode()};
   // Another thread has the pool, or this is a chunk already: the caller does it alone.

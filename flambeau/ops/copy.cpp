@@ -65,10 +65,7 @@ Tensor detach_impl(const Tensor& self) { return alias(self); }
 Tensor& copy_into(Tensor& self, const Tensor& src, bool) {
   FL_CHECK(IntList(broadcast_sizes("copy_", {&self, &src})) == self.sizes(), RuntimeError,
            "copy_: the source of shape {} does not broadcast to {}", src.sizes(), self.sizes());
-  FL_CHECK(!has_internal_overlap(self), RuntimeError,
-           "copy_: the written tensor is expanded, several of its elements share memory (sizes {}, "
-           "strides {}); clone it first",
-           self.sizes(), self.strides());
+  check_unshared("copy_", self);
   FL_CHECK(self.device().type == DeviceType::Meta || src.device().type != DeviceType::Meta,
            RuntimeError, "copy_: a meta tensor has no values to copy to {}", self.device());
   Overlap o = memory_overlap(self, src);

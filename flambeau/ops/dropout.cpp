@@ -177,7 +177,7 @@ namespace {
 template <class T>
 void draw_slopes(Generator& generator, const T* x, T* slope, int64_t n, double lower,
                  double upper) {
-  std::lock_guard<std::mutex> lock(generator.mutex);
+  GeneratorLock lock(generator);
   for (int64_t i = 0; i < n; i++) {
     slope[i] = x[i] <= 0 ? T(std::fma(generator.uniform(), upper - lower, lower)) : T(1);
   }

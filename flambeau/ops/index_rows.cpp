@@ -72,6 +72,7 @@ namespace {
 template <class F>
 void write_rows(std::string_view op, const Tensor& self, int64_t dim, const Tensor& index,
                 const Tensor& source, F&& write) {
+  check_unshared(op, self);
   dim = wrap_dim(op, dim, self.ndim());
   Tensor where = checked_index<IndexError>(op, index, size_of(self, dim), dim);
   if (source.numel() == 0) return;
@@ -125,6 +126,7 @@ Ints index_fill_shape(const Tensor& self, int64_t dim, const Tensor& index, cons
 }
 
 void index_fill_kernel(Tensor& result, int64_t dim, const Tensor& index, const Tensor& value) {
+  check_unshared("index_fill", result);
   dim = wrap_dim("index_fill", dim, result.ndim());
   Tensor where = checked_index<IndexError>("index_fill", index, size_of(result, dim), dim, true);
   Tensor one = new_tensor({}, result.dtype(), result.device());

@@ -300,6 +300,7 @@ void masked_write(Tensor& result, const Tensor& mask, const Tensor& values) {
 }  // namespace
 
 void index_put_kernel(Tensor& result, TensorList indices, const Tensor& values, bool accumulate) {
+  check_unshared("index_put", result);
   if (!accumulate && values.numel() == 1 && is_whole_mask(result, indices))
     return masked_write(result, indices[0], values);
   Access a = plan("index_put", result, resolve("index_put", result, indices));
@@ -364,6 +365,7 @@ Ints put_shape(const Tensor& self, const Tensor& index, const Tensor& source, bo
 }
 
 void put_kernel(Tensor& result, const Tensor& index, const Tensor& source, bool accumulate) {
+  check_unshared("put", result);
   Tensor where = flat_index("put", result, index), from = dense(source);
   if (memory_overlap(result, from) != Overlap::None) from = base_copy(from, from.sizes());
   write_dense(result, [&](const Tensor& x) {

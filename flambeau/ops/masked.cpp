@@ -94,6 +94,7 @@ Ints masked_scatter_shape(const Tensor& self, const Tensor& mask, const Tensor& 
 }
 
 void masked_scatter_kernel(Tensor& result, const Tensor& mask, const Tensor& source) {
+  check_unshared("masked_scatter", result);
   Ints sizes = broadcast_sizes("masked_scatter", {&result, &mask});
   FL_CHECK(result.sizes() == IntList(sizes), RuntimeError,
            "masked_scatter_: mask of shape {} does not broadcast to {}", mask.sizes(),

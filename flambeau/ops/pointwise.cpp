@@ -258,10 +258,7 @@ struct Untangled {
   int count = 0;
 
   Untangled(std::string_view op, const Tensor& written, Inputs inputs) {
-    FL_CHECK(!has_internal_overlap(written), RuntimeError,
-             "{}: the written tensor is expanded, several of its elements share memory (sizes {}, "
-             "strides {}); clone it first",
-             op, written.sizes(), written.strides());
+    check_unshared(op, written);
     for (const Tensor* t : inputs) {
       Overlap o = memory_overlap(written, *t);
       FL_CHECK(o != Overlap::Partial, RuntimeError,
@@ -349,8 +346,11 @@ Device check_devices(std::string_view op, Inputs inputs, std::string_view names)
 Device list_device(std::string_view op, TensorList tensors) {
   FL_CHECK(!tensors.empty(), ValueError, "{}: at least one tensor is needed, got an empty list",
            op);
-  for (const Tensor& t : tensors) check_devices(op, {&tensors[0], &t});
-  return tensors[0].device();
+  const Tensor& first = tensors[0];
+  for (const Tensor& t : tensors)
+    if (FL_UNLIKELY(!(t.defined() && t.device() == first.device())))
+      check_devices(op, {&first, &t});
+  return first.device();
 }
 
 namespace {

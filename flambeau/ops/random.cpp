@@ -39,10 +39,7 @@ Tensor permuted(const Tensor& t, const Ints& order) {
 // dense.
 template <class F>
 void fill_elements(std::string_view op, const Tensor& self, const F& fill) {
-  FL_CHECK(!has_internal_overlap(self), RuntimeError,
-           "{}: the written tensor is expanded, several of its elements share memory (sizes {}, "
-           "strides {}); clone it first",
-           op, self.sizes(), self.strides());
+  check_unshared(op, self);
   if (!has_memory(self) || self.numel() == 0) return;
   if (self->contiguous()) return fill(self->data);
   Tensor ordered = permuted(self, memory_order(self));

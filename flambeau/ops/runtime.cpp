@@ -73,16 +73,20 @@ std::vector<Tensor> make_views(const Tensor& of, const std::vector<Geometry>& ge
   return views;
 }
 
+void check_unshared(std::string_view op, const Tensor& written) {
+  FL_CHECK(!has_internal_overlap(written), RuntimeError,
+           "{}: the written tensor is expanded, several of its elements share memory (sizes {}, "
+           "strides {}); clone it first",
+           op, written.sizes(), written.strides());
+}
+
 void write_into(std::string_view op, const Tensor& self, const Tensor& value) {
   FL_CHECK(can_cast(value.dtype(), self.dtype()), RuntimeError,
            "{}: the result is {} and does not fit in {}", op, value.dtype(), self.dtype());
   FL_CHECK(value.sizes() == self.sizes(), RuntimeError,
            "{}: the result has shape {}, the written tensor has {}", op, value.sizes(),
            self.sizes());
-  FL_CHECK(!has_internal_overlap(self), RuntimeError,
-           "{}: the written tensor is expanded, several of its elements share memory (sizes {}, "
-           "strides {}); clone it first",
-           op, self.sizes(), self.strides());
+  check_unshared(op, self);
   copy_elements(self, value);
 }
 

@@ -51,6 +51,8 @@ Tensor make_view_as(const Tensor& of, DType dtype, const Geometry& geometry);
 std::vector<Tensor> make_views(const Tensor& of, const std::vector<Geometry>& geometries);
 
 // ---- in place and out= ----
+// Several elements of an expanded tensor share memory: it can only be read.
+void check_unshared(std::string_view op, const Tensor& written);
 // self[...] = value; shape and dtype must fit.
 void write_into(std::string_view op, const Tensor& self, const Tensor& value);
 // Neither inputs nor outs may require grad while the tape is on; all on one device.

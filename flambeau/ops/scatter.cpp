@@ -123,6 +123,7 @@ Ints scatter_shape(const Tensor& self, int64_t dim, const Tensor& index, const S
 }
 
 void scatter_kernel(Tensor& result, int64_t dim, const Tensor& index, const Tensor& src) {
+  check_unshared("scatter", result);
   if (index.numel() == 0) return;
   Write w("scatter", result, dim, index, src);
   scatter_dim(itemsize(result.dtype()), w.args);
@@ -134,6 +135,7 @@ void scatter_kernel(Tensor& result, int64_t dim, const Tensor& index, const Scal
 
 void scatter_kernel(Tensor& result, int64_t dim, const Tensor& index, const Tensor& src,
                     std::string_view reduce) {
+  check_unshared("scatter", result);
   if (index.numel() == 0) return;
   Write w("scatter", result, dim, index, src);
   scatter_combine_dim(combine_by_word(reduce), result.dtype(), w.args);
@@ -151,6 +153,7 @@ Ints scatter_add_shape(const Tensor& self, int64_t dim, const Tensor& index, con
 }
 
 void scatter_add_kernel(Tensor& result, int64_t dim, const Tensor& index, const Tensor& src) {
+  check_unshared("scatter_add", result);
   if (index.numel() == 0) return;
   Write w("scatter_add", result, dim, index, src);
   scatter_combine_dim(Combine::Sum, result.dtype(), w.args);
@@ -204,6 +207,7 @@ Tensor counts_of(const Tensor& x, const Write& w, bool include_self) {
 
 void reduce_into(std::string_view op, const Tensor& result, int64_t dim, const Tensor& index,
                  const Tensor& src, std::string_view reduce, bool include_self) {
+  check_unshared(op, result);
   if (index.numel() == 0) return;
   Reduction r = reduction_by_word(op, reduce);
   write_dense(result, [&](const Tensor& x) {

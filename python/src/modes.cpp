@@ -1,4 +1,5 @@
 // Switches of the thread and of the process: gradients, default dtype and device, threads.
+#include "flambeau/core/long_work.h"
 #include "flambeau/core/promote.h"
 #include "flambeau/core/threadpool.h"
 #include "flambeau/core/tls.h"
@@ -7,6 +8,8 @@
 #include "python/src/module.h"
 #include "python/src/parse.h"
 #include "python/src/wrap.h"
+
+extern "C" int PyGILState_Check(void) __attribute__((weak));
 
 namespace flambeau::python {
 namespace {
@@ -108,6 +111,11 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
   });
 }
 
+// Long work gives up the GIL. Its test is exported by every CPython, though not part of the limited
+// API.
+void* give_up_gil() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+void take_gil(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+
 PyMethodDef functions[] = {
     {"result_type", as_function(result_type), kFast,
      "result_type(tensor1, tensor2)\n--\n\nThe dtype of arithmetic between the two."},
@@ -130,6 +138,9 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-void init_modes(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_modes(PyObject* module) {
+  checked(PyModule_AddFunctions(module, functions));
+  if (PyGILState_Check) long_work_hooks = {give_up_gil, take_gil};
+}
 
 }  // namespace flambeau::python

@@ -319,6 +319,7 @@ void init_module_base(PyObject* module) {
   init_module_call(module);
   init_module_forward(module);
   init_module_saving(module);
+  init_module_walk(module);
 }
 
 }  // namespace flambeau::python

@@ -68,6 +68,9 @@ void init_module_forward(PyObject* module);
 // ---- module_saving.cpp ----
 void init_module_saving(PyObject* module);
 
+// ---- module_walk.cpp ----
+void init_module_walk(PyObject* module);
+
 // ---- module_call.cpp ----
 PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs);
 // module(input), of anything callable.

@@ -81,7 +81,10 @@ void save_own(ModuleObject* m, const Saving& to, PyObject* prefix) {
 Ref note_version(ModuleObject* m, const Saving& to, PyObject* prefix) {
   static PyObject* key = PyUnicode_InternFromString("version");
   Ref local = own(PyDict_New());
-  Ref version = own(PyObject_GetAttr(&m->ob_base, version_key));
+  // A plain number on the class, as a rule: the instance need not be searched for it.
+  bool here = m->dict && PyDict_GetItemWithError(m->dict, version_key);
+  Ref version = own(PyObject_GetAttr(here ? &m->ob_base : class_of(m), version_key));
+  if (!PyLong_Check(version.get())) version = own(PyObject_GetAttr(&m->ob_base, version_key));
   checked(PyDict_SetItem(local.get(), key, version.get()));
   if (!to.metadata) return local;
   Py_ssize_t length = PyUnicode_GetLength(prefix);

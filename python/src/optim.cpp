@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "flambeau/core/long_work.h"
 #include "flambeau/ops/runtime.h"
 #include "python/src/arguments.h"
 #include "python/src/module.h"
@@ -62,7 +63,38 @@ PyObject* state_of(PyObject* state, PyObject* param) {
   return made.get();  // the state keeps it
 }
 
-using Steps = std::vector<StepItem>;
+// What a step goes over: an item for every parameter that has a gradient.
+class Steps {
+ public:
+  // fill(item, param) finds the parameter's state.
+  template <class Fill>
+  Steps(PyObject* params, Fill fill) : params_(params) {
+    items.reserve(size_t(params_.size()));
+    for (Py_ssize_t i = 0, n = params_.size(); i < n; i++) {
+      PyObject* param = params_[i];
+      TensorImpl* grad = gradient_of(param);
+      if (!grad) continue;
+      StepItem item{.param = tensor_of(param).impl(), .grad = grad};
+      fill(item, param);
+      items.push_back(item);
+    }
+  }
+  std::vector<StepItem> items;
+
+ private:
+  Items params_;
+  Alone alone_;  // the items are borrowed from dicts that other threads may change
+};
+
+void find_momentum(StepItem& item, PyObject* param, PyObject* state) {
+  item.state[0] = find_tensor(state, momentum_key);
+  if (item.state[0]) return;
+  Tensor buffer = new_like(tensor_of(param), item.param->dtype);
+  item.state[0] = buffer.impl();
+  item.fresh = true;
+  Ref object(wrap(std::move(buffer)));
+  checked(PyDict_SetItem(state, momentum_key, object.get()));
+}
 
 // _sgd_step(params, state, lr, momentum, dampening, weight_decay, nesterov, maximize)
 PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -70,30 +102,22 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     FL_CHECK(nargs == 8, TypeError, "_sgd_step: takes 8 arguments, got {}", int64_t(nargs));
     SgdOptions o{number(args[2]), number(args[3]), number(args[4]),
                  number(args[5]), truth(args[6]),  truth(args[7])};
-    Items params(args[0]);
-    Steps steps;
-    steps.reserve(size_t(params.size()));
-    for (Py_ssize_t i = 0, n = params.size(); i < n; i++) {
-      PyObject* param = params[i];
-      TensorImpl* grad = gradient_of(param);
-      if (!grad) continue;
-      StepItem item{.param = tensor_of(param).impl(), .grad = grad};
-      if (o.momentum != 0) {
-        PyObject* state = state_of(args[1], param);
-        item.state[0] = find_tensor(state, momentum_key);
-        if (!item.state[0]) {
-          Tensor buffer = new_like(tensor_of(param), item.param->dtype);
-          item.state[0] = buffer.impl();
-          item.fresh = true;
-          Ref object(wrap(std::move(buffer)));
-          checked(PyDict_SetItem(state, momentum_key, object.get()));
-        }
-      }
-      steps.push_back(item);
-    }
-    sgd_step(steps, o);
+    Steps steps(args[0], [&](StepItem& item, PyObject* param) {
+      if (o.momentum != 0) find_momentum(item, param, state_of(args[1], param));
+    });
+    sgd_step(steps.items, o);
     return Py_NewRef(Py_None);
   });
+}
+
+void find_moments(StepItem& item, PyObject* state, bool amsgrad) {
+  item.steps = find_tensor(state, step_key);
+  item.state[0] = find_tensor(state, mean_key);
+  item.state[1] = find_tensor(state, square_key);
+  if (amsgrad) item.state[2] = find_tensor(state, maximum_key);
+  FL_CHECK(item.steps && item.state[0] && item.state[1] && (!amsgrad || item.state[2]),
+           RuntimeError, "Adam.step: the state of a parameter of shape {} is incomplete",
+           IntList(item.param->sizes, item.param->ndim));
 }
 
 // _adam_step(params, state, fill, lr, beta1, beta2, eps, weight_decay, amsgrad, maximize,
@@ -103,26 +127,13 @@ PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     FL_CHECK(nargs == 11, TypeError, "_adam_step: takes 11 arguments, got {}", int64_t(nargs));
     AdamOptions o{number(args[3]), number(args[4]), number(args[5]), number(args[6]),
                   number(args[7]), truth(args[8]),  truth(args[9]),  truth(args[10])};
-    Items params(args[0]);
-    Steps steps;
-    steps.reserve(size_t(params.size()));
-    for (Py_ssize_t i = 0, n = params.size(); i < n; i++) {
-      PyObject* param = params[i];
-      TensorImpl* grad = gradient_of(param);
-      if (!grad) continue;
+    Steps steps(args[0], [&](StepItem& item, PyObject* param) {
       PyObject* state = state_of(args[1], param);
       if (PyDict_Size(state) == 0)
         Ref done = own(PyObject_CallFunctionObjArgs(args[2], param, nullptr));
-      StepItem item{.param = tensor_of(param).impl(), .grad = grad};
-      item.steps = find_tensor(state, step_key);
-      item.state[0] = find_tensor(state, mean_key);
-      item.state[1] = find_tensor(state, square_key);
-      if (o.amsgrad) item.state[2] = find_tensor(state, maximum_key);
-      FL_CHECK(item.steps && item.state[0] && item.state[1] && (!o.amsgrad || item.state[2]),
-               RuntimeError, "Adam.step: the state of parameter {} is incomplete", int64_t(i));
-      steps.push_back(item);
-    }
-    adam_step(steps, o);
+      find_moments(item, state, o.amsgrad);
+    });
+    adam_step(steps.items, o);
     return Py_NewRef(Py_None);
   });
 }
@@ -134,6 +145,7 @@ PyObject* zero_grad(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     bool to_none = truth(args[1]);
     Items params(args[0]);
     NoGradGuard no_grad;
+    Alone alone;
     for (Py_ssize_t i = 0, n = params.size(); i < n; i++) {
       TensorMeta* meta = expect_tensor(params[i], "a parameter")->meta;
       if (!meta || !meta->grad.defined()) continue;

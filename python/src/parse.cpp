@@ -13,8 +13,8 @@ void* Arena::allocate(size_t bytes) {
     used_ += bytes;
     return place;
   }
-  more().blocks.push_back(std::make_unique<char[]>(bytes + 16));
-  auto address = reinterpret_cast<uintptr_t>(more_->blocks.back().get());
+  blocks_.push_back(std::make_unique<char[]>(bytes + 16));
+  auto address = reinterpret_cast<uintptr_t>(blocks_.back().get());
   return reinterpret_cast<void*>((address + 15) & ~uintptr_t{15});
 }
 
@@ -160,7 +160,8 @@ bool fill_with_keywords(const SignatureSet& set, const Signature& s, Call& call,
   return true;
 }
 
-bool bind(const SignatureSet& set, const Signature& s, Call& call, Bound& b, Mismatch& why) {
+[[gnu::always_inline]] inline bool bind(const SignatureSet& set, const Signature& s, Call& call,
+                                        Bound& b, Mismatch& why) {
   b.out = b.requires_grad = nullptr;
   if (call.self && FL_UNLIKELY(s.self_index < 0)) {
     why = {Mismatch::TooMany, 0, nullptr};
@@ -193,7 +194,7 @@ void run_out(const OpInfo& op, Bound& b, Returns& results) {
   op.call_out(op.out_function, first, results);
 }
 
-PyObject* run(const Signature& s, Bound& b) {
+[[gnu::always_inline]] inline PyObject* run(const Signature& s, Bound& b) {
   const OpInfo& op = *s.op;
   Returns results;
   if (FL_UNLIKELY(b.out != nullptr))
@@ -204,8 +205,9 @@ PyObject* run(const Signature& s, Bound& b) {
   return to_python(results, op);
 }
 
-// Tries the overloads in order. The first that fits is run.
-PyObject* resolve(const SignatureSet& set, Call& call) {
+// Tries the overloads in order. The first that fits is run. Inlined down to the call of the op:
+// five frames of a few steps each would cost more than the steps.
+[[gnu::always_inline]] inline PyObject* resolve(const SignatureSet& set, Call& call) {
   Bound b;
   Mismatch ignored;
   for (const Signature& s : set.overloads) {

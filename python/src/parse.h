@@ -11,27 +11,30 @@ class Arena {
  public:
   Arena() {}  // not defaulted: the inline memory stays as it is
   Arena(const Arena&) = delete;
+  ~Arena() {
+    for (; held_; held_ = held_->next) Py_DECREF(held_->object);
+  }
   template <class T>
   T* array(size_t count) {
     return static_cast<T*>(allocate(count * sizeof(T)));
   }
   // Keeps an object, an element of a list that somebody might change meanwhile.
-  void hold(PyObject* o) { more().held.emplace_back(Ref::borrow(o)); }
-  void hold(Ref o) { more().held.push_back(std::move(o)); }
+  void hold(Ref o) {
+    auto* held = array<Held>(1);
+    *held = {o.release(), held_};
+    held_ = held;
+  }
 
  private:
   void* allocate(size_t bytes);
   alignas(16) char inline_[512];
   size_t used_ = 0;
-  struct More {
-    std::vector<std::unique_ptr<char[]>> blocks;
-    std::vector<Ref> held;
+  struct Held {
+    PyObject* object;
+    Held* next;
   };
-  std::unique_ptr<More> more_;  // rare: lists of tensors, long lists
-  More& more() {
-    if (!more_) more_ = std::make_unique<More>();
-    return *more_;
-  }
+  Held* held_ = nullptr;
+  std::vector<std::unique_ptr<char[]>> blocks_;  // of long lists
 };
 
 // What a call consists of, and what was noticed while its arguments were read.

@@ -172,7 +172,7 @@ bool set_tensors(const BoundParam& p, PyObject* o, Value& v, Call& call) {
     }
     if (!is_tensor(item)) return false;
     if (!is_exact_tensor(item)) call.subclass = true;
-    call.arena.hold(item);
+    call.arena.hold(Ref::borrow(item));
     impls[i] = tensor_of(item).impl();
   }
   static_assert(sizeof(Tensor) == sizeof(TensorImpl*));

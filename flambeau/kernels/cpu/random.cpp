@@ -17,8 +17,6 @@ constexpr int64_t kNormals = int64_t(1)
 constexpr int64_t kBlocksPerChunk = 512;
 constexpr int kPair = 16;  // a block of eight pairs, eight apart
 
-using Lock = std::lock_guard<std::mutex>;
-
 template <class T, class Draw>
 void fill(void* out, int64_t n, const Draw& draw) {
   T* p = static_cast<T*>(out);
@@ -233,7 +231,7 @@ void bernoulli_each(Generator& generator, T* out, const P* p, int64_t n) {
 }  // namespace
 
 void fill_uniform(Generator& generator, DType dtype, void* out, int64_t n, double from, double to) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   if (is_complex(dtype)) dtype = real_of(dtype), n *= 2;
   bool done = visit_float(dtype, [&](auto t) {
     using T = decltype(t);
@@ -248,7 +246,7 @@ void fill_uniform(Generator& generator, DType dtype, void* out, int64_t n, doubl
 
 void fill_normal(Generator& generator, DType dtype, void* out, int64_t n, double mean, double std,
                  bool dense) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   if (is_complex(dtype)) {
     dtype = real_of(dtype);
     std /= M_SQRT2;
@@ -262,7 +260,7 @@ void fill_normal(Generator& generator, DType dtype, void* out, int64_t n, double
 
 void fill_bernoulli(Generator& generator, DType dtype, void* out, int64_t n, double p) {
   if (is_complex(dtype)) refuse("bernoulli", dtype);
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   // u < p for u = x / 2^53 is x < p * 2^53, rounded up.
   auto threshold = int64_t(std::ceil(p * 0x1p53));
   uint64_t one = one_of(dtype);
@@ -282,7 +280,7 @@ void fill_bernoulli(Generator& generator, DType dtype, void* out, int64_t n, DTy
     bool done = visit_float(p_dtype, [&](auto s) {
       auto* from = static_cast<const decltype(s)*>(p);
       check_probabilities(from, n);
-      Lock lock(generator.mutex);
+      GeneratorLock lock(generator);
       bernoulli_each(generator, to, from, n);
     });
     if (!done) refuse("bernoulli", p_dtype);
@@ -292,13 +290,13 @@ void fill_bernoulli(Generator& generator, DType dtype, void* out, int64_t n, DTy
 
 void fill_integers(Generator& generator, DType dtype, void* out, int64_t n, int64_t base,
                    uint64_t range) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   auto each = [&](auto t) { integers(generator, static_cast<decltype(t)*>(out), n, base, range); };
   if (!visit_integer(dtype, each) && !visit_float(dtype, each)) refuse("random", dtype);
 }
 
 void fill_integers(Generator& generator, DType dtype, void* out, int64_t n) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   auto each = [&](auto t) { all_integers(generator, static_cast<decltype(t)*>(out), n); };
   if (!visit_integer(dtype, each) && !visit_float(dtype, each)) refuse("random", dtype);
 }
@@ -314,27 +312,27 @@ void narrow_to_dtype(DType dtype, int64_t& low, int64_t& high) {
 }
 
 void fill_exponential(Generator& generator, DType dtype, void* out, int64_t n, double lambda) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   fill_real("exponential", dtype, out, n,
             [&] { return -1 / lambda * std::log1p(-generator.uniform()); });
 }
 
 void fill_cauchy(Generator& generator, DType dtype, void* out, int64_t n, double median,
                  double sigma) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   fill_real("cauchy", dtype, out, n,
             [&] { return std::fma(sigma, std::tan(M_PI * (generator.uniform() - 0.5)), median); });
 }
 
 void fill_log_normal(Generator& generator, DType dtype, void* out, int64_t n, double mean,
                      double std) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   fill_real("log_normal", dtype, out, n,
             [&] { return std::exp(std::fma(generator.normal(), std, mean)); });
 }
 
 void fill_geometric(Generator& generator, DType dtype, void* out, int64_t n, double p) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   double scale = std::log1p(-p);
   auto draw = [&] { return std::ceil(std::log(generator.uniform()) / scale); };
   auto each = [&](auto t) { fill<decltype(t)>(out, n, draw); };

@@ -11,8 +11,6 @@
 namespace flambeau {
 namespace {
 
-using Lock = std::lock_guard<std::mutex>;
-
 template <class F>
 void for_float(const char* op, DType dtype, const F& body) {
   if (!visit_float(dtype, body)) refuse(op, dtype);
@@ -281,7 +279,7 @@ void permute(Generator& generator, T* out, int64_t n) {
 }  // namespace
 
 void sample_poisson(Generator& generator, DType dtype, const void* rate, void* out, int64_t n) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for_float("poisson", dtype, [&](auto t) {
     using T = decltype(t);
     auto* rates = static_cast<const T*>(rate);
@@ -294,7 +292,7 @@ void sample_poisson(Generator& generator, DType dtype, const void* rate, void* o
 
 void sample_binomial(Generator& generator, DType dtype, const void* count, const void* p, void* out,
                      int64_t n) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for_float("binomial", dtype, [&](auto t) {
     using T = decltype(t);
     using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -307,7 +305,7 @@ void sample_binomial(Generator& generator, DType dtype, const void* count, const
 }
 
 void sample_gamma(Generator& generator, DType dtype, const void* alpha, void* out, int64_t n) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for_float("gamma", dtype, [&](auto t) {
     using T = decltype(t);
     for (int64_t i = 0; i < n; i++) {
@@ -320,7 +318,7 @@ void sample_gamma(Generator& generator, DType dtype, const void* alpha, void* ou
 
 void sample_dirichlet(Generator& generator, DType dtype, const void* alpha, void* out, int64_t rows,
                       int64_t columns) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   std::unique_ptr<double[]> gammas(new double[size_t(columns)]);
   for_float("dirichlet", dtype, [&](auto t) {
     using T = decltype(t);
@@ -341,7 +339,7 @@ void sample_multinomial(Generator& generator, DType dtype, const void* weights, 
     using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
     auto* rows_of = static_cast<const T*>(weights);
     check_weights(rows_of, rows, columns);
-    Lock lock(generator.mutex);
+    GeneratorLock lock(generator);
     // A single sample needs no replacement, and torch draws it by the race.
     if (!replacement || samples == 1) {
       return race(generator, rows_of, rows, columns, samples, out);
@@ -355,7 +353,7 @@ void sample_multinomial(Generator& generator, DType dtype, const void* weights, 
 }
 
 void fill_permutation(Generator& generator, DType dtype, void* out, int64_t n) {
-  Lock lock(generator.mutex);
+  GeneratorLock lock(generator);
   auto each = [&](auto t) { permute(generator, static_cast<decltype(t)*>(out), n); };
   if (!visit_integer(dtype, each) && !visit_float(dtype, each)) refuse("randperm", dtype);
 }

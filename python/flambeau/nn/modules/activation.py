@@ -76,6 +76,7 @@ class ReLU(Module):
         super().__init__()
         self.inplace = inplace
 
+    @_C._native_forward
     def forward(self, input: Tensor) -> Tensor:
         return flambeau.relu_(input) if self.inplace else flambeau.relu(input)
 

@@ -81,6 +81,7 @@ class Module(StateMethods, HookMethods, _ModuleBase):
     dump_patches = False
     _version = 1
     call_super_init = False
+    _is_replica = False
     _compiled_call_impl = None
     T_destination = dict
 
@@ -357,20 +358,23 @@ class Module(StateMethods, HookMethods, _ModuleBase):
 
     def parameters(self, recurse=True):
         """Yields the parameters, each once."""
+        found = self._parameter_list() if recurse else None
+        if found is not None:
+            yield from found
+            return
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def _parameter_list(self):
+        """All parameters at once; None where a class walks in a way of its own."""
         cls = type(self)
-        if not (
+        if (
             cls.named_parameters is Module.named_parameters
             and cls._named_members is Module._named_members
+            and cls.modules is Module.modules
         ):
-            for _, param in self.named_parameters(recurse=recurse):
-                yield param
-            return
-        seen = set()  # the same walk without making names
-        for module in self.modules() if recurse else (self,):
-            for param in module._parameters.values():
-                if param is not None and param not in seen:
-                    seen.add(param)
-                    yield param
+            return _C._parameters_below(self, Module.named_modules)
+        return None
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (dotted name, parameter)."""
@@ -459,21 +463,12 @@ class Module(StateMethods, HookMethods, _ModuleBase):
 
     def zero_grad(self, set_to_none=True) -> None:
         """Drops the gradients of all parameters, or fills them with zeros."""
-        if getattr(self, "_is_replica", False):
+        if self._is_replica:
             warnings.warn(
                 "zero_grad: a replica's parameters have no gradients of their own", stacklevel=2
             )
-        for p in self.parameters():
-            if p.grad is None:
-                continue
-            if set_to_none:
-                p.grad = None
-                continue
-            if p.grad.grad_fn is not None:
-                p.grad.detach_()
-            else:
-                p.grad.requires_grad_(False)
-            p.grad.zero_()
+        found = self._parameter_list() if type(self).parameters is Module.parameters else None
+        _C._zero_grad(list(self.parameters()) if found is None else found, set_to_none)
 
     def compile(self, *args, **kwargs) -> None:
         """Not available: call `flambeau.compile` on a function."""

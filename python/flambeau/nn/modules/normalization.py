@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import flambeau
-from flambeau import Tensor
+from flambeau import _C, Tensor
 from flambeau.nn import functional as F
 from flambeau.nn import init
 from flambeau.nn.modules.module import Module
@@ -90,6 +90,7 @@ class LayerNorm(Module):
             if self.bias is not None:
                 init.zeros_(self.bias)
 
+    @_C._native_forward
     def forward(self, input: Tensor) -> Tensor:
         return flambeau.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
