@@ -7,10 +7,19 @@ namespace flambeau::ops {
 
 namespace {
 
-// `count` slices from `start` on, going up or down, or the same one again and again.
-void add_slices(std::vector<Tensor>& parts, const Tensor& x, int64_t dim, int64_t start,
-                int64_t step, int64_t count) {
-  for (int64_t i = 0; i < count; i++) parts.push_back(narrow(x, dim, start + i * step, 1));
+// `count` slices from `start` on, going down.
+void add_mirrored(std::vector<Tensor>& parts, const Tensor& x, int64_t dim, int64_t start,
+                  int64_t count) {
+  for (int64_t i = 0; i < count; i++) parts.push_back(narrow(x, dim, start - i, 1));
+}
+
+// The slice at `place`, `count` times.
+void add_repeated(std::vector<Tensor>& parts, const Tensor& x, int64_t dim, int64_t place,
+                  int64_t count) {
+  if (count <= 0) return;
+  Ints sizes = x.sizes();
+  sizes[size_t(dim)] = count;
+  parts.push_back(expand(narrow(x, dim, place, 1), sizes));
 }
 
 void check_border(std::string_view mode, const Tensor& x, int64_t dim, int64_t before,
@@ -38,12 +47,12 @@ Tensor pad_dim(std::string_view mode, const Tensor& x, int64_t dim, int64_t befo
     return pad_dim(mode, rest, dim, std::max<int64_t>(before, 0), std::max<int64_t>(after, 0));
   }
   std::vector<Tensor> parts;
-  if (mode == "reflect") add_slices(parts, x, dim, before, -1, before);
-  if (mode == "replicate") add_slices(parts, x, dim, 0, 0, before);
+  if (mode == "reflect") add_mirrored(parts, x, dim, before, before);
+  if (mode == "replicate") add_repeated(parts, x, dim, 0, before);
   if (mode == "circular" && before > 0) parts.push_back(narrow(x, dim, n - before, before));
   parts.push_back(narrow(x, dim, from, to - from));
-  if (mode == "reflect") add_slices(parts, x, dim, n - 2, -1, after);
-  if (mode == "replicate") add_slices(parts, x, dim, n - 1, 0, after);
+  if (mode == "reflect") add_mirrored(parts, x, dim, n - 2, after);
+  if (mode == "replicate") add_repeated(parts, x, dim, n - 1, after);
   if (mode == "circular" && after > 0) parts.push_back(narrow(x, dim, 0, after));
   return cat(parts, dim);
 }
@@ -72,6 +81,8 @@ Tensor pad_impl(const Tensor& self, IntList pad, std::string_view mode,
 
 namespace {
 
+constexpr int64_t kMostFactor = int64_t{1} << 30;  // its square is a number of channels
+
 // The sizes in front of (channels, height, width).
 Ints leading(const Tensor& self) {
   Ints sizes(self.sizes());
@@ -97,8 +108,8 @@ Tensor reorder(const Tensor& t, std::array<int64_t, 5> order) {
 
 Tensor pixel_shuffle_impl(const Tensor& self, int64_t upscale_factor) {
   int64_t r = upscale_factor;
-  FL_CHECK(self.ndim() >= 3 && r > 0, RuntimeError,
-           "pixel_shuffle: 3 dims and a positive factor are needed, got shape {} and {}",
+  FL_CHECK(self.ndim() >= 3 && r > 0 && r < kMostFactor, RuntimeError,
+           "pixel_shuffle: 3 dims and a positive factor below 2^30 are needed, got shape {} and {}",
            self.sizes(), r);
   int64_t c = self.size(-3) / (r * r), h = self.size(-2), w = self.size(-1);
   FL_CHECK(c * r * r == self.size(-3), RuntimeError,
@@ -109,9 +120,10 @@ Tensor pixel_shuffle_impl(const Tensor& self, int64_t upscale_factor) {
 
 Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
   int64_t r = downscale_factor;
-  FL_CHECK(self.ndim() >= 3 && r > 0, RuntimeError,
-           "pixel_unshuffle: 3 dims and a positive factor are needed, got shape {} and {}",
-           self.sizes(), r);
+  FL_CHECK(
+      self.ndim() >= 3 && r > 0 && r < kMostFactor, RuntimeError,
+      "pixel_unshuffle: 3 dims and a positive factor below 2^30 are needed, got shape {} and {}",
+      self.sizes(), r);
   int64_t c = self.size(-3), h = self.size(-2) / r, w = self.size(-1) / r;
   FL_CHECK(h * r == self.size(-2) && w * r == self.size(-1), RuntimeError,
            "pixel_unshuffle: height and width must be multiples of {}, got shape {}", r,

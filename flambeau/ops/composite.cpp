@@ -89,7 +89,8 @@ Tensor round_decimals_impl(const Tensor& self, int64_t decimals) {
   if (is_whole(self.dtype()) && decimals >= 0) return clone(self);
   if (decimals == 0) return round(self);
   double scale = 1;
-  for (int64_t i = 0; i < std::abs(decimals); i++) scale *= 10;
+  int64_t zeros = std::abs(std::clamp<int64_t>(decimals, -400, 400));  // more are infinity as well
+  for (int64_t i = 0; i < zeros; i++) scale *= 10;
   return decimals > 0 ? round(self * Scalar(scale)) / Scalar(scale)
                       : round(self / Scalar(scale)) * Scalar(scale);
 }
@@ -263,6 +264,7 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepe
   parts.push_back(self);
   if (append.defined()) parts.push_back(append);
   Tensor x = parts.size() > 1 ? cat(parts, dim) : self;
+  n = std::min(n, x.size(dim));  // nothing is left after as many differences
   for (int64_t i = 0; i < n; i++) {
     int64_t rest = std::max<int64_t>(x.size(dim) - 1, 0), from = std::min<int64_t>(x.size(dim), 1);
     Tensor high = narrow(x, dim, from, rest), low = narrow(x, dim, 0, rest);

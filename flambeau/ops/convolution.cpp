@@ -12,8 +12,35 @@ void check_settings(std::string_view what, IntList list, int64_t dims, int64_t l
   FL_CHECK(list.size() == 1 || int64_t(list.size()) == dims, RuntimeError,
            "convolution: {} must have 1 or {} values, got {}", what, dims, list);
   for (int64_t v : list)
-    FL_CHECK(v >= least, RuntimeError, "convolution: {} must be at least {}, got {}", what, least,
-             list);
+    FL_CHECK(v >= least && v < kMostSetting, RuntimeError,
+             "convolution: {} must be at least {} and below 2^31, got {}", what, least, list);
+}
+
+// Sizes of the result from those of input and weight.
+Ints output_sizes(IntList input, IntList weight, IntList stride, IntList padding, IntList dilation,
+                  bool transposed, IntList output_padding, int64_t groups) {
+  int64_t dims = int64_t(weight.size()) - 2;
+  check_settings("stride", stride, dims, 1);
+  check_settings("padding", padding, dims, 0);
+  check_settings("dilation", dilation, dims, 1);
+  if (transposed) check_settings("output_padding", output_padding, dims, 0);
+  Ints sizes{input[0], transposed ? weight[1] * groups : weight[0]};
+  for (size_t i = 0; i < size_t(dims); i++) {
+    int64_t in = input[i + 2], reach = setting(dilation, i) * (weight[i + 2] - 1) + 1;
+    int64_t pad = setting(padding, i), step = setting(stride, i);
+    if (transposed) {
+      sizes.push_back((in - 1) * step - 2 * pad + reach + setting(output_padding, i));
+    } else {
+      FL_CHECK(in + 2 * pad >= reach, RuntimeError,
+               "convolution: the kernel reaches over {} elements, dim {} of input {} has {} with "
+               "padding {}",
+               reach, i + 2, input, in, pad);
+      sizes.push_back((in + 2 * pad - reach) / step + 1);
+    }
+    FL_CHECK(sizes.back() >= 0, RuntimeError,
+             "convolution: the result would have size {} in dim {}", sizes.back(), i + 2);
+  }
+  return sizes;
 }
 
 void check_dtypes(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -53,28 +80,8 @@ Ints convolution_shape(const Tensor& input, const Tensor& weight, const Tensor& 
            weight.sizes());
   check_dtypes(input, weight, bias);
   check_channels(input, weight, bias, transposed, groups);
-  check_settings("stride", stride, dims, 1);
-  check_settings("padding", padding, dims, 0);
-  check_settings("dilation", dilation, dims, 1);
-  if (transposed) check_settings("output_padding", output_padding, dims, 0);
-  Ints sizes{input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
-  for (int64_t d = 0; d < dims; d++) {
-    size_t i = size_t(d);
-    int64_t in = input.size(d + 2), reach = setting(dilation, i) * (weight.size(d + 2) - 1) + 1;
-    int64_t pad = setting(padding, i), step = setting(stride, i);
-    if (transposed) {
-      sizes.push_back((in - 1) * step - 2 * pad + reach + setting(output_padding, i));
-    } else {
-      FL_CHECK(in + 2 * pad >= reach, RuntimeError,
-               "convolution: the kernel reaches over {} elements, dim {} of input {} has {} with "
-               "padding {}",
-               reach, d + 2, input.sizes(), in, pad);
-      sizes.push_back((in + 2 * pad - reach) / step + 1);
-    }
-    FL_CHECK(sizes.back() >= 0, RuntimeError,
-             "convolution: the result would have size {} in dim {}", sizes.back(), d + 2);
-  }
-  return sizes;
+  return output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation, transposed,
+                      output_padding, groups);
 }
 
 namespace {
@@ -95,9 +102,10 @@ ConvArgs arguments(const Tensor& image, const Tensor& result, const Tensor& weig
     a.in[i] = d < 0 ? 1 : image.size(d + 2);
     a.out[i] = d < 0 ? 1 : result.size(d + 2);
     a.kernel[i] = d < 0 ? 1 : weight.size(d + 2);
-    a.stride[i] = d < 0 ? 1 : setting(stride, size_t(d));
+    // A single window has no stride, a single tap no dilation, however large the numbers.
+    a.stride[i] = d < 0 || a.out[i] == 1 ? 1 : setting(stride, size_t(d));
     a.pad[i] = d < 0 ? 0 : setting(padding, size_t(d));
-    a.dilation[i] = d < 0 ? 1 : setting(dilation, size_t(d));
+    a.dilation[i] = d < 0 || a.kernel[i] == 1 ? 1 : setting(dilation, size_t(d));
   }
   return a;
 }
@@ -128,8 +136,18 @@ void convolution_kernel(Tensor& result, const Tensor& input, const Tensor& weigh
   add_(result, reshape(bias, column));
 }
 
-Ints convolution_weight_shape(const Tensor&, const Tensor&, IntList size, IntList, IntList, IntList,
-                              bool, int64_t) {
+Ints convolution_weight_shape(const Tensor& grad, const Tensor& input, IntList size, IntList stride,
+                              IntList padding, IntList dilation, bool transposed, int64_t groups) {
+  const Tensor &image = transposed ? grad : input, &output = transposed ? input : grad;
+  bool fits = size.size() >= 3 && size.size() <= 5 && image.ndim() == int64_t(size.size()) &&
+              output.ndim() == image.ndim() && groups > 0 && size[0] % groups == 0 &&
+              image.size(1) == size[1] * groups && image.dtype() == output.dtype();
+  fits = fits && output_sizes(image.sizes(), size, stride, padding, dilation, false, padding,
+                              groups) == Ints(output.sizes());
+  FL_CHECK(fits, RuntimeError,
+           "convolution: a weight of shape {} in {} groups does not lie between {} of shape {} and "
+           "{} of shape {}",
+           size, groups, input.dtype(), input.sizes(), grad.dtype(), grad.sizes());
   return size;
 }
 

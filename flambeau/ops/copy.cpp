@@ -75,6 +75,18 @@ Tensor& copy_into(Tensor& self, const Tensor& src, bool) {
   return self;
 }
 
+namespace {
+
+// Elements of expanded dims share memory: one of them stands for all.
+Tensor distinct_elements(const Tensor& t) {
+  Geometry one{t.sizes(), t.strides(), t->offset()};
+  for (size_t d = 0; d < one.sizes.size(); d++)
+    if (one.strides[d] == 0 && one.sizes[d] > 1) one.sizes[d] = 1;
+  return alias(t, one);
+}
+
+}  // namespace
+
 Tensor& fill_into(Tensor& self, const Scalar& value) {
   Tensor one = new_tensor({}, value.dtype(), Device{});
   switch (value.kind()) {
@@ -91,7 +103,7 @@ Tensor& fill_into(Tensor& self, const Scalar& value) {
       *one.data<int64_t>() = value.to_int();
   }
   check_fits("fill_", value, self.dtype());
-  if (self->data) copy_elements(self, one);
+  if (self->data) copy_elements(has_internal_overlap(self) ? distinct_elements(self) : self, one);
   return self;
 }
 

@@ -194,7 +194,9 @@ Tensor isin_impl(const Tensor& elements, const Tensor& test_elements, bool, bool
   FL_CHECK(!is_complex(elements.dtype()) && !is_complex(test_elements.dtype()), RuntimeError,
            "isin: not defined for {}",
            is_complex(elements.dtype()) ? elements.dtype() : test_elements.dtype());
-  bool few = test_elements.numel() <= 8 || elements.numel() == 0 || !has_memory(elements);
+  if (elements.numel() == 0 || !has_memory(elements))
+    return new_tensor(elements.sizes(), DType::Bool, elements.device());
+  bool few = test_elements.numel() <= 8;
   Tensor found = few ? is_any_of(elements, test_elements) : is_in_sorted(elements, test_elements);
   return invert ? logical_not(found) : found;
 }
@@ -208,6 +210,8 @@ Tensor isin_impl(const Scalar& element, const Tensor& test_elements, bool unique
 }
 
 // ---- counting ----
+
+constexpr int64_t kMostBins = int64_t{1} << 48;  // more than memory has
 
 Tensor bincount_impl(const Tensor& self, const Tensor& weights, int64_t minlength) {
   FL_CHECK(minlength >= 0, RuntimeError, "bincount: minlength must not be negative, got {}",
@@ -226,6 +230,8 @@ Tensor bincount_impl(const Tensor& self, const Tensor& weights, int64_t minlengt
   for (int64_t i = 0; i < x.numel(); i++) {
     FL_CHECK(values[i] >= 0, RuntimeError, "bincount: elements must not be negative, got {} at {}",
              values[i], i);
+    FL_CHECK(values[i] < kMostBins, RuntimeError,
+             "bincount: elements must be below 2^48, got {} at {}", values[i], i);
     bins = std::max(bins, values[i] + 1);
   }
   bool weighted = weights.defined() && x.numel();

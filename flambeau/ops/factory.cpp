@@ -229,29 +229,48 @@ namespace {
 struct Triangle {
   int64_t rows, columns, offset;
   bool upper;
+  Triangle(int64_t rows, int64_t columns, int64_t offset, bool upper)
+      : rows(rows), columns(columns), offset(std::clamp(offset, -rows, columns)), upper(upper) {}
+
   int64_t first(int64_t row) const {
     return upper ? std::clamp<int64_t>(row + offset, 0, columns) : 0;
   }
   int64_t last(int64_t row) const {
     return upper ? columns : std::clamp<int64_t>(row + offset + 1, 0, columns);
   }
-  int64_t size() const {
-    int64_t count = 0;
-    for (int64_t row = 0; row < rows; row++) count += last(row) - first(row);
-    return count;
+  // The rows that have elements: [begin, end).
+  int64_t begin() const { return upper ? 0 : std::max<int64_t>(-offset, 0); }
+  int64_t end() const { return upper ? std::min(rows, columns - offset) : rows; }
+  __int128 size() const {
+    if (upper) return __int128(rows) * columns - lower_size(offset - 1);
+    return lower_size(offset);
+  }
+
+ private:
+  // Elements at or below a diagonal: rows that grow by one, then full ones.
+  __int128 lower_size(int64_t diagonal) const {
+    __int128 first = std::max<int64_t>(-diagonal, 0);
+    __int128 full =
+        std::clamp<__int128>(columns - diagonal - 1, first, std::max<__int128>(first, rows));
+    __int128 shortest = first + diagonal + 1, longest = full + diagonal;
+    return (full - first) * (shortest + longest) / 2 + std::max<__int128>(rows - full, 0) * columns;
   }
 };
 
-Tensor triangle_indices(std::string_view op, const Triangle& of, std::optional<DType> dtype,
-                        std::optional<Layout> layout, std::optional<Device> device) {
-  FL_CHECK(of.rows >= 0 && of.columns >= 0, RuntimeError,
-           "{}: sizes must not be negative, got {} rows and {} columns", op, of.rows, of.columns);
+Tensor triangle_indices(std::string_view op, int64_t rows, int64_t columns, int64_t offset,
+                        bool upper, std::optional<DType> dtype, std::optional<Layout> layout,
+                        std::optional<Device> device) {
+  FL_CHECK(rows >= 0 && columns >= 0, RuntimeError,
+           "{}: sizes must not be negative, got {} rows and {} columns", op, rows, columns);
   check_strided(op, layout);
-  Tensor indices = new_tensor({2, of.size()}, DType::Int64, place_of(device));
+  Triangle of(rows, columns, offset, upper);
+  FL_CHECK(of.size() < (int64_t{1} << 59), RuntimeError,
+           "{}: {} rows and {} columns have more elements than memory", op, rows, columns);
+  Tensor indices = new_tensor({2, int64_t(of.size())}, DType::Int64, place_of(device));
   if (has_memory(indices)) {
     auto* row_of = indices.data<int64_t>();
     auto* column_of = row_of + indices.size(1);
-    for (int64_t row = 0; row < of.rows; row++) {
+    for (int64_t row = of.begin(); row < of.end(); row++) {
       for (int64_t c = of.first(row), last = of.last(row); c < last; c++) {
         *row_of++ = row;
         *column_of++ = c;
@@ -272,13 +291,13 @@ Tensor triangle_indices(std::string_view op, const Triangle& of, std::optional<D
 Tensor tril_indices_impl(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                          std::optional<Layout> layout, std::optional<Device> device,
                          std::optional<bool>) {
-  return triangle_indices("tril_indices", {row, col, offset, false}, dtype, layout, device);
+  return triangle_indices("tril_indices", row, col, offset, false, dtype, layout, device);
 }
 
 Tensor triu_indices_impl(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                          std::optional<Layout> layout, std::optional<Device> device,
                          std::optional<bool>) {
-  return triangle_indices("triu_indices", {row, col, offset, true}, dtype, layout, device);
+  return triangle_indices("triu_indices", row, col, offset, true, dtype, layout, device);
 }
 
 }  // namespace flambeau::ops

@@ -34,7 +34,9 @@ Ints cat_shape(TensorList tensors, int64_t dim) {
     FL_CHECK(fits, RuntimeError,
              "cat: all sizes but that of dim {} must match, got {} and {} (tensor {})", dim,
              first.sizes(), t.sizes(), i);
-    sizes[size_t(dim)] += t.size(dim);
+    int64_t& joined = sizes[size_t(dim)];
+    FL_CHECK(!__builtin_add_overflow(joined, t.size(dim), &joined), RuntimeError,
+             "cat: the sizes along dim {} add up to more than 63 bits at tensor {}", dim, i);
   }
   return sizes;
 }

@@ -85,7 +85,8 @@ void set_fractional(Spans& s, int64_t kernel, int64_t out, T sample) {
     int64_t start = s.in - kernel;
     if (i < out - 1) {
       T step = T(s.in - kernel) / T(out - 1);
-      start = int64_t((T(i) + sample) * step) - int64_t(sample * step);
+      T at = sample >= 0 && sample <= 1 ? sample : T(0);
+      start = int64_t((T(i) + at) * step) - int64_t(at * step);
     }
     s.start.push_back(start);
     s.end.push_back(start + kernel);
@@ -123,6 +124,7 @@ Ints fractional_max_indices_shape(const Tensor& self, IntList kernel_size, IntLi
            "fractional_max_pool: kernel_size must have {} elements, got {}", dims, kernel_size);
   for (size_t d = 0; d < output_size.size(); d++)
     FL_CHECK(kernel_size[d] > 0 && output_size[d] > 0 &&
+                 kernel_size[d] <= self.size(int64_t(d) + 2) &&
                  output_size[d] + kernel_size[d] - 1 <= self.size(int64_t(d) + 2),
              RuntimeError,
              "fractional_max_pool: {} windows of {} elements do not fit into dim {} of shape {}",

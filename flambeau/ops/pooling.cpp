@@ -2,6 +2,7 @@
 #include "flambeau/kernels/cpu/pool.h"
 
 #include "flambeau/generated/impl.h"
+#include "flambeau/ops/indices.h"
 #include "flambeau/ops/runtime.h"
 #include "flambeau/ops/spatial.h"
 
@@ -24,31 +25,34 @@ struct Settings {
   bool ceil_mode;
 };
 
-void check_positive(std::string_view what, IntList list, int64_t least) {
+void check_setting(std::string_view what, IntList list, int64_t dims, int64_t least) {
+  FL_CHECK(list.size() == 1 || int64_t(list.size()) == dims, RuntimeError,
+           "pool: {} must have 1 or {} values, got {}", what, dims, list);
   for (int64_t v : list)
-    FL_CHECK(v >= least, RuntimeError, "pool: {} must be at least {}, got {}", what, least, list);
+    FL_CHECK(v >= least && v < kMostSetting, RuntimeError,
+             "pool: {} must be at least {} and below 2^31, got {}", what, least, list);
 }
 
-Ints pool_shape(const Tensor& self, const Settings& s) {
+Ints pool_shape(IntList in, const Settings& s) {
   int64_t dims = int64_t(s.kernel.size());
-  FL_CHECK(self.ndim() == dims + 2, RuntimeError,
+  FL_CHECK(dims >= 1 && dims <= 3 && int64_t(in.size()) == dims + 2, RuntimeError,
            "pool: input must have {} dims, or {} without a batch, got shape {}", dims + 2, dims + 1,
-           self.sizes());
-  check_positive("kernel_size", s.kernel, 1);
-  check_positive("stride", s.stride, 1);
-  check_positive("padding", s.pad, 0);
-  check_positive("dilation", s.dilation, 1);
-  Ints sizes{self.size(0), self.size(1)};
+           in);
+  check_setting("kernel_size", s.kernel, dims, 1);
+  check_setting("stride", s.stride, dims, 1);
+  check_setting("padding", s.pad, dims, 0);
+  check_setting("dilation", s.dilation, dims, 1);
+  Ints sizes{in[0], in[1]};
   for (int64_t d = 0; d < dims; d++) {
     size_t i = size_t(d);
     int64_t kernel = s.kernel[i], pad = setting(s.pad, i);
     FL_CHECK(pad <= (setting(s.dilation, i) * (kernel - 1) + 1) / 2, RuntimeError,
              "pool: padding must be at most half the kernel's {}, got {}", kernel, pad);
-    int64_t out = pooled_size(self.size(d + 2), kernel, setting(s.stride, i), pad,
-                              setting(s.dilation, i), s.ceil_mode);
+    int64_t out = pooled_size(in[i + 2], kernel, setting(s.stride, i), pad, setting(s.dilation, i),
+                              s.ceil_mode);
     FL_CHECK(out > 0, RuntimeError,
              "pool: a kernel of {} does not fit into dim {} of input {} with padding {}", kernel,
-             d + 2, self.sizes(), pad);
+             d + 2, in, pad);
     sizes.push_back(out);
   }
   return sizes;
@@ -81,6 +85,13 @@ void apply(PoolArgs& a, const Settings& s) {
   }
 }
 
+// A result of pooling has the batch, channels and number of dims of what was pooled.
+void check_pooled(std::string_view op, IntList pooled, IntList size) {
+  FL_CHECK(size.size() >= 3 && size.size() <= 5 && pooled.size() == size.size() &&
+               pooled[0] == size[0] && pooled[1] == size[1],
+           RuntimeError, "{}: a result of shape {} does not come from shape {}", op, pooled, size);
+}
+
 constexpr int64_t kOne = 1;
 const IntList kNoDilation(&kOne, 1);
 
@@ -88,7 +99,7 @@ const IntList kNoDilation(&kOne, 1);
 
 Ints max_pool_shape(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
                     IntList dilation, bool ceil_mode) {
-  return pool_shape(self, {kernel_size, stride, padding, dilation, ceil_mode});
+  return pool_shape(self.sizes(), {kernel_size, stride, padding, dilation, ceil_mode});
 }
 
 void max_pool_kernel(Tensor& result, Tensor& indices, const Tensor& self, IntList kernel_size,
@@ -102,14 +113,22 @@ void max_pool_kernel(Tensor& result, Tensor& indices, const Tensor& self, IntLis
   max_pool_forward(a);
 }
 
-Ints max_pool_grad_shape(const Tensor&, const Tensor&, IntList size) { return size; }
+Ints max_pool_grad_shape(const Tensor& grad, const Tensor& indices, IntList size) {
+  check_pooled("_max_pool_grad", grad.sizes(), size);
+  FL_CHECK(indices.sizes() == grad.sizes(), RuntimeError,
+           "_max_pool_grad: indices must have the gradient's shape {}, got {}", grad.sizes(),
+           indices.sizes());
+  return size;
+}
 
 void max_pool_grad_kernel(Tensor& result, const Tensor& grad, const Tensor& indices, IntList) {
   zero_(result);
   if (grad.numel() == 0) return;
   PoolArgs a = pool_args(result.sizes(), grad.sizes(), grad.dtype());
+  Tensor places =
+      checked_index<IndexError>("_max_pool_grad", indices, a.in[0] * a.in[1] * a.in[2], -1);
   a.gy = grad->data;
-  a.indices = indices.data<int64_t>();
+  a.indices = places.data<int64_t>();
   a.gx = result->data;
   max_pool_backward(a);
 }
@@ -120,7 +139,7 @@ Tensor max_pool_gather_impl(const Tensor& self, const Tensor& indices) {
 
 Ints avg_pool_shape(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
                     bool ceil_mode, bool, int64_t) {
-  return pool_shape(self, {kernel_size, stride, padding, kNoDilation, ceil_mode});
+  return pool_shape(self.sizes(), {kernel_size, stride, padding, kNoDilation, ceil_mode});
 }
 
 void avg_pool_kernel(Tensor& result, const Tensor& self, IntList kernel_size, IntList stride,
@@ -135,8 +154,12 @@ void avg_pool_kernel(Tensor& result, const Tensor& self, IntList kernel_size, In
   avg_pool_forward(a);
 }
 
-Ints avg_pool_grad_shape(const Tensor&, IntList size, IntList, IntList, IntList, bool, bool,
-                         int64_t) {
+Ints avg_pool_grad_shape(const Tensor& grad, IntList size, IntList kernel_size, IntList stride,
+                         IntList padding, bool ceil_mode, bool, int64_t) {
+  Ints pooled = pool_shape(size, {kernel_size, stride, padding, kNoDilation, ceil_mode});
+  FL_CHECK(grad.sizes() == IntList(pooled), RuntimeError,
+           "_avg_pool_grad: pooling shape {} gives {}, the gradient has {}", size, pooled,
+           grad.sizes());
   return size;
 }
 
@@ -177,7 +200,10 @@ void adaptive_avg_pool_kernel(Tensor& result, const Tensor& self, IntList) {
   avg_pool_forward(a);
 }
 
-Ints adaptive_pool_grad_shape(const Tensor&, IntList size) { return size; }
+Ints adaptive_pool_grad_shape(const Tensor& grad, IntList size) {
+  check_pooled("_adaptive_avg_pool_grad", grad.sizes(), size);
+  return size;
+}
 
 void adaptive_avg_pool_grad_kernel(Tensor& result, const Tensor& grad, IntList) {
   if (result.numel() == 0) return;

@@ -114,7 +114,9 @@ double beta_slope(double x, double a, double total) {
   return x / b * (f.value * by_factor + f.slope);
 }
 
-Tensor as_doubles(const Tensor& t) {
+Tensor as_doubles(std::string_view op, const Tensor& t, IntList sizes) {
+  FL_CHECK(t.sizes() == sizes, RuntimeError, "{}: all shapes must be alike, got {} and {}", op,
+           sizes, t.sizes());
   Tensor wide = new_tensor(t.sizes(), DType::Float64);
   copy_elements(wide, t);
   return wide;
@@ -123,14 +125,17 @@ Tensor as_doubles(const Tensor& t) {
 }  // namespace
 
 void gamma_slope_kernel(Tensor& result, const Tensor& self, const Tensor& output) {
-  Tensor shape = as_doubles(self), sample = as_doubles(output);
+  std::string_view op = "_standard_gamma_grad";
+  Tensor shape = as_doubles(op, self, self.sizes()), sample = as_doubles(op, output, self.sizes());
   auto *a = shape.data<double>(), *x = sample.data<double>();
   for (int64_t i = 0; i < shape.numel(); i++) x[i] = slope(a[i], x[i]);
   copy_elements(result, sample);
 }
 
 void beta_slope_kernel(Tensor& result, const Tensor& x, const Tensor& alpha, const Tensor& total) {
-  Tensor sample = as_doubles(x), shape = as_doubles(alpha), sum = as_doubles(total);
+  std::string_view op = "_dirichlet_grad";
+  Tensor sample = as_doubles(op, x, x.sizes()), shape = as_doubles(op, alpha, x.sizes());
+  Tensor sum = as_doubles(op, total, x.sizes());
   auto *values = sample.data<double>(), *a = shape.data<double>(), *t = sum.data<double>();
   for (int64_t i = 0; i < sample.numel(); i++) values[i] = beta_slope(values[i], a[i], t[i]);
   copy_elements(result, sample);

@@ -42,6 +42,12 @@ void log_softmax_kernel(Tensor& result, const Tensor& self, int64_t dim, std::op
 
 void softmax_backward_kernel(Tensor& result, const Tensor& grad, const Tensor& output, int64_t dim,
                              bool log) {
+  FL_CHECK(
+      output.sizes() == grad.sizes() && output.dtype() == grad.dtype() && is_float(grad.dtype()),
+      RuntimeError,
+      "_softmax_backward: grad is {} of shape {}, output must be the same and floating, got {} "
+      "of {}",
+      grad.dtype(), grad.sizes(), output.dtype(), output.sizes());
   Split s("softmax", output, dim);
   if (result.numel())
     softmax_backward(grad.dtype(), grad->data, output->data, result->data, s.outer, s.n, s.inner,

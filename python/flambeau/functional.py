@@ -182,6 +182,9 @@ def tensordot(a, b, dims=2, out=None):
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot: dims must not be negative, got {dims}")
+        if dims > min(_C.Tensor.dim(a), _C.Tensor.dim(b)):
+            shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
+            raise RuntimeError(f"tensordot: {dims} dims are more than shapes {shapes} have")
         dims = list(range(-dims, 0)), list(range(dims))
     left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     if out is None:
@@ -215,7 +218,7 @@ _C.Tensor.norm = lambda self, p="fro", dim=None, keepdim=False, dtype=None: norm
 
 def split(tensor, split_size_or_sections, dim=0):
     """The tensor in pieces of one size along `dim`, or of the sizes in a list."""
-    return tensor.split(split_size_or_sections, dim)
+    return _C.Tensor.split(tensor, split_size_or_sections, dim)
 
 
 _C.Tensor.unique, _C.Tensor.unique_consecutive = unique, unique_consecutive

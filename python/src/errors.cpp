@@ -55,7 +55,9 @@ void translate() noexcept {
   } catch (const LinAlgError& e) {
     set(linalg_error, e);
   } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
+    PyErr_SetString(out_of_memory, "host memory: no room for what the call lists or counts");
+  } catch (const std::length_error&) {
+    PyErr_SetString(out_of_memory, "host memory: a list would be longer than any memory");
   } catch (const std::exception& e) {
     set(PyExc_RuntimeError, e);
   }
