@@ -14,6 +14,8 @@ foreach(source IN LISTS sources)
   endif()
 endforeach()
 
+# A node takes all arguments of its op and keeps those that its backward needs.
+set_source_files_properties(${GENERATED_library} PROPERTIES COMPILE_OPTIONS -Wno-unused-parameter)
 add_library(flambeau_objects OBJECT ${sources} ${GENERATED_library})
 target_compile_options(flambeau_objects PRIVATE ${FLAMBEAU_BASELINE})
 target_link_libraries(flambeau_objects PRIVATE flambeau_flags)

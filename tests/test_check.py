@@ -66,6 +66,15 @@ def test_weighted_median_is_the_file_of_the_middle_line():
     assert sizes.weighted_median([]) == 0
 
 
+def test_the_generator_stays_small():
+    texts = {"a.py": "x = 1\ny = 2\n", "b.py": "z = 34567\n"}
+    assert sizes.generator_problems(texts, 3, 9) == []
+    assert sizes.generator_problems(texts, 2, 8) == [
+        "the generator has 3 lines, at most 2",
+        "b.py:1: 9 columns, at most 8",
+    ]
+
+
 def test_forbidden_words():
     path, later = words.FORBIDDEN
     assert re.search(path, "x/ro" + "ot/y") and not re.search(path, "the root/leaf")

@@ -7,12 +7,12 @@ import pytest
 
 import flambeau as fl
 from tests.ops import all_rows
-from tools.opgen.ops import has_out
+from tools.opgen.op import Op
 from tools.opgen.table import read_rows
 
 ROWS = all_rows()
 TABLE = read_rows(Path(__file__).parents[1] / "flambeau" / "ops")
-WITH_OUT = {sig.name for row in TABLE for sig in row.sigs if has_out(row, sig)}
+WITH_OUT = {sig.name for row in TABLE for sig in row.sigs if Op(row, sig).has_out}
 # The size of these results depends on values, which a meta tensor has not.
 TAGGED = [
     (sig.name, "data_dependent_shape" in (row.tags or "")) for row in TABLE for sig in row.sigs

@@ -260,9 +260,9 @@ void Pass::run_node(Node* node, std::span<Tensor> grads) {
     node->type->backward(node, grads.data(), out);
     if (FL_UNLIKELY(tls.anomaly_nan)) check_nan(node, out);
   } catch (...) {
-    if (node->where.code)
+    if (node->location.code)
       add_error_note("in the backward of " + std::string(node->type->op) + ", called" +
-                     described(node->where));
+                     described(node->location));
     throw;
   }
   if (!call_.keep_graph) {

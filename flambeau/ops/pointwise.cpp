@@ -491,7 +491,7 @@ void pointwise_into(const PointwiseOp& op, const Tensor& self, Inputs inputs, Nu
   execute_list(call, self, u);
 }
 
-void pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers numbers) {
+Tensor& pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers numbers) {
   Call call(op);
   choose(call, inputs, numbers);
   FL_CHECK(can_cast(call.result, out.dtype()), RuntimeError,
@@ -503,6 +503,7 @@ void pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers nu
   Untangled u(op.name, out, inputs);
   execute_list(call, out, u);
   out->bump_version();
+  return out;
 }
 
 }  // namespace flambeau

@@ -34,7 +34,7 @@ FL_API Tensor pointwise(const PointwiseOp& op, Inputs inputs, Numbers numbers);
 FL_API void pointwise_into(const PointwiseOp& op, const Tensor& self, Inputs inputs,
                            Numbers numbers);
 // Writes into the user's `out`: resized if its shape differs, cast if that loses no kind.
-FL_API void pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers numbers);
+FL_API Tensor& pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers numbers);
 
 // Sizes that `inputs` broadcast to; an error names the op and all shapes.
 FL_API Ints broadcast_sizes(std::string_view op, Inputs inputs);

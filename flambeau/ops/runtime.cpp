@@ -117,7 +117,7 @@ void resize_out(std::string_view, Tensor& out, IntList sizes) {
   out->refresh();
 }
 
-void give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast) {
+Tensor& give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast) {
   if (!cast) {
     FL_CHECK(out.dtype() == value.dtype(), RuntimeError, "{}: out must be {}, got {}", op,
              value.dtype(), out.dtype());
@@ -129,6 +129,7 @@ void give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast) 
   resize_out(op, out, value.sizes());
   write_into(op, out, value);
   out->bump_version();
+  return out;
 }
 
 }  // namespace flambeau

@@ -13,6 +13,14 @@ namespace flambeau {
 DType promoted_dtype(Inputs inputs);
 // Sums of integers and bools are int64.
 inline DType accumulate_dtype(DType t) { return is_inexact(t) ? t : DType::Int64; }
+// What a row may say of its result's dtype; most look at the first tensor.
+inline DType same_dtype(Inputs inputs) { return (*inputs.begin())->dtype(); }
+inline DType float_dtype(Inputs inputs) { return to_inexact(same_dtype(inputs)); }
+inline DType real_dtype(Inputs inputs) { return real_of(same_dtype(inputs)); }
+inline DType accumulate_dtype(Inputs inputs) { return accumulate_dtype(same_dtype(inputs)); }
+inline DType promote_dtype(Inputs inputs) { return promoted_dtype(inputs); }
+inline DType bool_dtype(Inputs) { return DType::Bool; }
+inline DType int64_dtype(Inputs) { return DType::Int64; }
 
 // The largest finite number of a dtype, as a double.
 double largest_number(DType dtype);
@@ -23,6 +31,17 @@ void check_fits(std::string_view op, const Scalar& value, DType dtype);
 // ---- results ----
 inline bool has_memory(const Tensor& t) {
   return t.device().type != DeviceType::Meta && t.defined();
+}
+// A structured op's outputs, filled by its kernel where they have memory.
+template <class Fill>
+Tensor filled(Tensor out, const Fill& fill) {
+  if (has_memory(out)) fill(out);
+  return out;
+}
+template <class... T, class Fill>
+std::tuple<T...> filled(std::tuple<T...> outs, const Fill& fill) {
+  if (has_memory(std::get<0>(outs))) std::apply(fill, outs);
+  return outs;
 }
 // For kernels that take null for what is absent.
 inline char* data_or_null(const Tensor& t) { return t.defined() ? t->data : nullptr; }
@@ -59,7 +78,16 @@ void write_into(std::string_view op, const Tensor& self, const Tensor& value);
 void check_out(std::string_view op, Inputs inputs, Inputs outs);
 // Puts a result into the user's tensor: resized if need be; `cast` allows another dtype of the same
 // or a higher kind.
-void give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast);
+Tensor& give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast);
+template <class... T>
+std::tuple<T...> give_out(std::string_view op, std::tuple<T&...> outs,
+                          const std::tuple<T...>& values, bool cast) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (give_out(op, std::get<I>(outs), std::get<I>(values), cast), ...);
+  }
+  (std::index_sequence_for<T...>{});
+  return outs;
+}
 void resize_out(std::string_view op, Tensor& out, IntList sizes);
 
 // ---- reductions ----
@@ -77,30 +105,9 @@ inline OneDim dim_list(int64_t dim) { return OneDim(dim); }
 inline OneDim dim_list(std::optional<int64_t> dim) { return OneDim(dim); }
 
 Tensor reduce_one(std::string_view op, ReduceOp body, const Tensor& self, const Dims& dims,
-                  bool keepdim, DType dtype, const Scalar& p);
+                  bool keepdim, DType dtype, const Scalar& p = {});
 std::tuple<Tensor, Tensor> reduce_two(std::string_view op, ReduceOp body, const Tensor& self,
                                       const Dims& dims, bool keepdim, DType dtype, DType dtype2,
-                                      const Scalar& p);
-
-// ---- the slow path of in-place forms ----
-template <class... A>
-Tensor& slow_inplace(const OpInfo& op, Tensor& (*run)(Tensor&, A...), Tensor& self,
-                     std::type_identity_t<A>... args) {
-  Value values[sizeof...(A) + 1];
-  int i = 0;
-  Boxed<Tensor&>::set(values[i++], self);
-  ((Boxed<A>::set(values[i++], args)), ...);
-  Returns results;
-  if (detail::ask_levels(op, values, results)) return self;
-  Restore<uint32_t> deeper(tls.depth, tls.depth + 1);
-  return run(self, args...);
-}
-
-inline bool slow_mode_list(TensorList list) {
-  for (const Tensor& t : list) {
-    if (t.defined() && (t->flags & kSlow)) return true;
-  }
-  return false;
-}
+                                      const Scalar& p = {});
 
 }  // namespace flambeau

@@ -40,9 +40,14 @@ class FL_API OpCounter : public Level {
 // Is the slow path needed? One byte of the thread and one of each tensor.
 inline bool slow_mode() { return FL_UNLIKELY(tls.mode); }
 inline bool slow_mode(const Tensor& t) { return tls.mode | (t.defined() ? t->flags & kSlow : 0); }
+inline bool slow_mode(TensorList list) {
+  bool slow = tls.mode;
+  for (const Tensor& t : list) slow |= slow_mode(t);
+  return slow;
+}
 template <class... T>
-bool slow_mode(const Tensor& a, const T&... rest) {
-  return slow_mode(a) | slow_mode(rest...);
+requires(sizeof...(T) > 1) bool slow_mode(const T&... arguments) {
+  return (slow_mode(arguments) | ...);
 }
 
 namespace detail {
@@ -69,7 +74,8 @@ R take(Returns& r) {
 }
 }  // namespace detail
 
-// Boxes the arguments, asks the levels, and runs the op with them muted if none answered.
+// Boxes the arguments, asks the levels, and runs the op with them muted if none answered. In-place
+// forms give back their first argument.
 template <class R, class... A>
 [[gnu::noinline, gnu::cold]] R slow_call(const OpInfo& op, R (*run)(A...),
                                          std::type_identity_t<A>... args) {
@@ -77,7 +83,12 @@ template <class R, class... A>
   int i = 0;
   ((Boxed<A>::set(values[i++], args)), ...);
   Returns results;
-  if (detail::ask_levels(op, values, results)) return detail::take<R>(results);
+  if (detail::ask_levels(op, values, results)) {
+    if constexpr (std::is_reference_v<R>)
+      return std::get<0>(std::tie(args...));
+    else
+      return detail::take<R>(results);
+  }
   Restore<uint32_t> deeper(tls.depth, tls.depth + 1);
   return run(args...);
 }

@@ -39,7 +39,7 @@ void free_node(Node* node) {
     delete node->hooks;
   }
   delete node->more_grads;
-  for (Location* l : {&node->where, &node->freed_by}) {
+  for (Location* l : {&node->location, &node->freed_by}) {
     if (l->code && location_hooks.drop) location_hooks.drop(*l);
   }
   bool own_edges = node->edges_allocated;
@@ -97,7 +97,7 @@ void Node::decref() {
   }
 }
 
-bool recording_list(TensorList list) {
+bool recording(TensorList list) {
   if (!tls.grad) return false;
   for (const Tensor& t : list) {
     if (t.defined() && t.requires_grad()) return true;
@@ -126,7 +126,7 @@ void connect(Node* node, int i, const Tensor& input) {
   }
 }
 
-void connect_list(Node* node, int first, TensorList inputs) {
+void connect(Node* node, int first, TensorList inputs) {
   for (size_t i = 0; i < inputs.size(); i++) connect(node, first + int(i), inputs[i]);
 }
 
@@ -151,7 +151,7 @@ void own(const Tensor& result, Node* node, uint16_t nr) {
 void number_node(Node* node) { number(node); }
 void give_history(const Tensor& result, Node* node, uint16_t nr) { own(result, node, nr); }
 
-void attach(const Tensor& result, Node* node) {
+void attach(const Tensor& result, Node* node, int) {
   number(node);
   if (FL_UNLIKELY(!is_inexact(result.dtype()))) return node->decref();
   if (FL_UNLIKELY(result->grad_fn != nullptr)) leave_node(result.impl());
@@ -171,7 +171,7 @@ void attach(std::initializer_list<const Tensor*> results, Node* node) {
   node->decref();
 }
 
-void attach(TensorList results, Node* node) {
+void attach(TensorList results, Node* node, int) {
   number(node);
   node->output_count = uint16_t(results.size());
   for (size_t i = 0; i < results.size(); i++) {

@@ -65,7 +65,7 @@ struct Node {
   std::vector<Tensor>* more_grads = nullptr;  // all slots, where there are several outputs
   std::atomic<void*> pass{nullptr};           // which backward pass the slots belong to
   Node* next_dying = nullptr;
-  Location where;
+  Location location;
   Location freed_by;  // the backward call that released it
   NodeHooks* hooks = nullptr;
   void* py = nullptr;            // Python object of this node, if one exists
@@ -74,6 +74,11 @@ struct Node {
 
   void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
   FL_API void decref();
+  // Does somebody want the gradient of one of these edges?
+  template <class... I>
+  bool wants(I... edge) const {
+    return (edges[edge].wanted() || ...);
+  }
 };
 
 template <int N>
@@ -140,11 +145,9 @@ FL_API void leave_node(TensorImpl* impl);
 
 // ---- recording ----
 inline bool recording(const Tensor& a) { return tls.grad && a.defined() && a.requires_grad(); }
+FL_API bool recording(TensorList list);
 template <class... T>
-bool recording(const Tensor& a, const T&... rest) {
-  return recording(a) || recording(rest...);
-}
-FL_API bool recording_list(TensorList list);
+requires(sizeof...(T) > 1) bool recording(const T&... inputs) { return (recording(inputs) || ...); }
 
 FL_API void* allocate_node(size_t bytes);
 
@@ -161,17 +164,26 @@ template <class N>
 N* new_node(const NodeType& type) {
   N* n = new (allocate_node(sizeof(N))) N;
   n->type = &type;
-  if (location_hooks.locate) location_hooks.locate(n->where);
+  if (location_hooks.locate) location_hooks.locate(n->location);
   return n;
 }
 
 // Ties edge `i` to what produced `input` and raises the node's sequence number above it.
 FL_API void connect(Node* node, int i, const Tensor& input);
+FL_API void connect(Node* node, int first, TensorList inputs);
 // Gives the node to its outputs (those of inexact dtype; null: not differentiable) and takes the
 // caller's reference.
-FL_API void attach(const Tensor& result, Node* node);
+FL_API void attach(const Tensor& result, Node* node, int differentiable = 1);
 FL_API void attach(std::initializer_list<const Tensor*> results, Node* node);
-FL_API void attach(TensorList results, Node* node);
+FL_API void attach(TensorList results, Node* node, int differentiable = 1);
+// Of several results the first ones are differentiable.
+template <class... T>
+void attach(const std::tuple<T...>& results, Node* node, int differentiable) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    attach({I < differentiable ? &std::get<I>(results) : nullptr...}, node);
+  }
+  (std::make_integer_sequence<int, sizeof...(T)>{});
+}
 // In-place: the node replaces the history of `self`; a view's base is rebuilt too.
 FL_API void rebase(const Tensor& self, Node* node);
 // Before an in-place op: leaves that require grad, inference tensors, views made in no_grad,
@@ -209,6 +221,15 @@ class InputFit {
   DType dtype_{};
 };
 
+inline void connect(Node* node, int i, const Tensor& input, InputFit& fit) {
+  connect(node, i, input);
+  fit.set(input);
+}
+inline void connect(Node* node, int i, const Tensor& input, InputFit& fit, const Tensor& result) {
+  connect(node, i, input);
+  fit.set(input, result);
+}
+
 // Several saved tensors.
 class SavedList {
  public:
@@ -227,16 +248,51 @@ class SavedList {
   std::vector<Saved> items_;
 };
 
+// The gradients of a list of inputs.
+inline void move_into(Tensor* out, std::vector<Tensor> found) {
+  std::move(found.begin(), found.end(), out);
+}
+
 template <class N>
 void destroy_node(Node* node) {
   static_cast<N*>(node)->~N();
 }
+// The type of a node whose names, backward and release are members.
+template <class N>
+inline constexpr NodeType kTypeOf = {
+    N::public_name,
+    N::op,
+    [](Node* n, const Tensor* grads, Tensor* out) { static_cast<N*>(n)->backward(grads, out); },
+    [](Node* n) { static_cast<N*>(n)->release(); },
+    destroy_node<N>,
+    sizeof(N)};
+
+// What is remembered of tensors instead of the tensors.
+inline Ints sizes_of(const Tensor& t) { return t.defined() ? Ints(t.sizes()) : Ints(); }
+inline Ints strides_of(const Tensor& t) { return t.defined() ? Ints(t.strides()) : Ints(); }
+inline int64_t offset_of(const Tensor& t) { return t.defined() ? t->offset() : 0; }
+inline int64_t ndim_of(const Tensor& t) { return t.defined() ? t.ndim() : 0; }
+inline int64_t numel_of(const Tensor& t) { return t.defined() ? t.numel() : 0; }
+inline DType dtype_of(const Tensor& t) { return t.defined() ? t.dtype() : DType{}; }
+inline Device device_of(const Tensor& t) { return t.defined() ? t.device() : Device{}; }
+inline std::vector<Ints> sizes_of(TensorList list) {
+  std::vector<Ints> found;
+  for (const Tensor& t : list) found.push_back(sizes_of(t));
+  return found;
+}
+inline std::vector<DType> dtype_of(TensorList list) {
+  std::vector<DType> found;
+  for (const Tensor& t : list) found.push_back(dtype_of(t));
+  return found;
+}
 
 // Nodes of ops that take lists have as many edges as the lists have tensors.
 FL_API void allocate_edges(Node* node, int count);
-FL_API void connect_list(Node* node, int first, TensorList inputs);
-// Tells the node where its saved results are, so that a dying output can hand its memory over.
-FL_API void keep_results(Node* node, std::initializer_list<SavedResult*> slots);
+// Saves output `nr` in a slot of the node and notes the slot, so that a dying output can hand its
+// memory over.
+FL_API void keep_result(Node* node, SavedResult& slot, const Tensor& result, int nr = 0);
+// One that is not differentiable makes no cycle.
+inline void keep_result(Node*, Saved& slot, const Tensor& result, int = 0) { slot.set(result); }
 
 // Drops a node unless it was attached: an op may fail between making its node and finishing.
 class NodeGuard {
@@ -250,6 +306,52 @@ class NodeGuard {
 
  private:
   Node* node_;
+};
+
+// Result i of an op that has one, a list, or several.
+template <int I, class R>
+const Tensor& output(const R& results) {
+  static const Tensor none;
+  if constexpr (std::is_same_v<R, Tensor>)
+    return results;
+  else if constexpr (std::is_same_v<R, std::vector<Tensor>>)
+    return results.empty() ? none : results[I];
+  else
+    return std::get<I>(results);
+}
+
+// Records a call that has run; its first `differentiable` results get the node.
+template <class N, class R, class... A>
+void tape(const R& result, int differentiable, const A&... arguments) {
+  N* node = new_node<N>(kTypeOf<N>);
+  node->record(arguments..., output<0>(result));
+  node->keep(result);
+  attach(result, node, differentiable);
+}
+
+// Records a call that will write `self`: made before, tied to it afterwards.
+template <class N>
+class InPlaceTape {
+ public:
+  template <class... A>
+  void record(const A&... arguments) {
+    node_ = new_node<N>(kTypeOf<N>);
+    node_->record(arguments...);
+  }
+  void rebase(const Tensor& self) {
+    if (!node_) return;
+    N* node = std::exchange(node_, nullptr);
+    flambeau::rebase(self, node);
+    node->keep(self);
+  }
+  InPlaceTape() = default;
+  InPlaceTape(const InPlaceTape&) = delete;
+  ~InPlaceTape() {
+    if (FL_UNLIKELY(node_ != nullptr)) node_->decref();
+  }
+
+ private:
+  N* node_ = nullptr;
 };
 
 // ---- the engine ----

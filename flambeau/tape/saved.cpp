@@ -35,7 +35,7 @@ void drop_writer(void* writer) {
       "{}: `{}` of shape {}, which the op{} saved for its backward, was changed in place "
       "afterwards{} (version {}, was {}); "
       "use an out-of-place op there, or clone() before it",
-      node->type->op, name, t.sizes(), described(node->where), by, t->version(), version);
+      node->type->op, name, t.sizes(), described(node->location), by, t->version(), version);
 }
 
 [[noreturn, gnu::cold]] void released(const Node* node) {
@@ -43,7 +43,7 @@ void drop_writer(void* writer) {
       "backward: the graph of {}{} was freed by an earlier backward{}; pass retain_graph=True "
       "there if both are meant, or "
       "compute the shared part again",
-      node->type->op, described(node->where), described(node->freed_by));
+      node->type->op, described(node->location), described(node->freed_by));
 }
 
 }  // namespace
@@ -132,9 +132,9 @@ void SavedResult::clear() {
   if (packed_) saved_hooks.drop(std::exchange(packed_, nullptr));
 }
 
-void keep_results(Node* node, std::initializer_list<SavedResult*> slots) {
-  int i = 0;
-  for (SavedResult* slot : slots) node->results[i++] = slot;
+void keep_result(Node* node, SavedResult& slot, const Tensor& result, int nr) {
+  slot.set(result, nr);
+  node->results[node->results[0] ? 1 : 0] = &slot;
 }
 
 void leave_node(TensorImpl* impl) {

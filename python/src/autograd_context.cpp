@@ -73,7 +73,7 @@ PyObject* saved_tensors(PyObject* self, void*) {
     FL_CHECK(!node->released, RuntimeError,
              "backward: the graph of {}{} was freed by an earlier backward{}; pass "
              "retain_graph=True there if both are meant",
-             node->type->op, described(node->where), described(node->freed_by));
+             node->type->op, described(node->location), described(node->freed_by));
     Ref tuple = own(PyTuple_New(Py_ssize_t(node->saved.size())));
     for (size_t i = 0; i < node->saved.size(); i++) {
       const SavedEntry& entry = node->saved[i];

@@ -218,7 +218,7 @@ PyObject* sequence_number(PyObject* self, PyObject*) {
 // The source line that made the node, "train.py:12 in forward".
 PyObject* where(PyObject* self, void*) {
   return guarded([&] {
-    const Location& at = expect_node(self)->where;
+    const Location& at = expect_node(self)->location;
     return at.code ? to_str(location_hooks.describe(at)) : Py_NewRef(Py_None);
   });
 }
@@ -227,8 +227,8 @@ PyObject* metadata(PyObject* self, void*) {
   return guarded([&] {
     Ref dict = own(PyObject_GenericGetDict(self, nullptr));
     Node* node = as_node(self)->node;
-    if (node && node->where.code && !PyDict_GetItemString(dict.get(), "traceback_")) {
-      Ref line(to_str(location_hooks.describe(node->where)));
+    if (node && node->location.code && !PyDict_GetItemString(dict.get(), "traceback_")) {
+      Ref line(to_str(location_hooks.describe(node->location)));
       Ref list = own(PyList_New(1));
       PyList_SetItem(list.get(), 0, line.release());
       checked(PyDict_SetItemString(dict.get(), "traceback_", list.get()));

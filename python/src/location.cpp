@@ -45,8 +45,8 @@ bool read_frame(PyObject*& code, int32_t& offset) {
 // A graph of a backward names the forward lines: its nodes take them from the node that is running.
 bool inherit(Location& where) {
   auto* node = static_cast<Node*>(tls.engine);
-  if (FL_LIKELY(!node) || !node->where.code) return false;
-  where = node->where;
+  if (FL_LIKELY(!node) || !node->location.code) return false;
+  where = node->location;
   Py_INCREF(static_cast<PyObject*>(where.code));
   return true;
 }

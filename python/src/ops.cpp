@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "flambeau/generated/op_count.h"
+#include "flambeau/generated/infos.h"
 #include "python/src/module.h"
 #include "python/src/parse.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 
-#include "flambeau/generated/op_count.h"
+#include "flambeau/generated/infos.h"
 #include "flambeau/ops/op_info.h"
 #include "python/src/py.h"
 

@@ -1,119 +1,98 @@
 """Emits the run-time table (ops/op_info.h), which is the binding, and the operator structs."""
 
 from tools.opgen import ops
-from tools.opgen.schema import TYPES, Arg, Signature
-from tools.opgen.table import OpSet, Row
-
-
-def quoted(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'
-
-
-def long_text(text: str) -> str:
-    """A string constant, one source line per line of text."""
-    lines = text.strip("\n").split("\n")
-    return "\n    ".join(
-        quoted(line + ("\n" if i + 1 < len(lines) else "")) for i, line in enumerate(lines)
-    )
+from tools.opgen.op import Op, OpSet
+from tools.opgen.schema import TYPES, Arg
+from tools.opgen.template import Emitter, fill, quoted
 
 
 def param(a: Arg) -> str:
     flags = [str(v).lower() for v in (a.optional, a.keyword_only, a.default is None)]
-    return (
-        f"{{{quoted(a.name)}, ArgKind::{TYPES[a.type][2]}, {', '.join(flags)}, {a.size}, "
-        f"{quoted(a.default or '')}}}"
-    )
+    kind = f"ArgKind::{TYPES[a.type].kind}"
+    cells = [quoted(a.name), kind, *flags, str(a.size), quoted(a.default or "")]
+    return "{" + ", ".join(cells) + "}"
 
 
-def pointer(name: str, returns: str, types: list[str]) -> tuple[str, str]:
-    kind = f"{returns} (*)({', '.join(types)})"
-    return f"(void*)static_cast<{kind}>(&ops::{name})", f"&AdapterOf<{kind}>::call"
+def params_of(op: Op) -> str:
+    return f"constexpr Param kParams_{op.id}[] = {{{', '.join(param(a) for a in op.args)}}};\n"
 
 
-def overload(row: Row, sig: Signature, inplace: bool, alias: str) -> str:
-    types = [a.cpp for a in sig.args]
-    name = sig.name
-    empty = ("nullptr", "nullptr")
-    if inplace:
-        types[0] = "Tensor&"
-        plain, out = pointer(name + "_", "Tensor&", types), empty
-    else:
-        plain, out = pointer(name, sig.returns, types), empty
-        if ops.has_out(row, sig):
-            out = pointer(name + "_out", ops.out_return(sig), ["Tensor&"] * len(sig.outs) + types)
-    positional = sum(not a.keyword_only for a in sig.args)
-    results = quoted(" ".join(sig.outs)) if sig.named else '""'
-    schema = alias + sig.text[len(sig.name) :]
-    kind = row.kind.capitalize()
-    outs = len(sig.outs) if out is not empty else 0
-    return (
-        f"    {{{quoted(alias)}, {quoted(sig.overload)},\n     {quoted(schema)},\n     OpKind::{kind}, "
-        f"{params_name(sig) if sig.args else 'nullptr'}, {len(sig.args)}, {positional}, {results},\n"
-        f"     {plain[0]},\n     {plain[1]},\n     {out[0]},\n     {out[1]}, {outs}, {str(inplace).lower()}}},\n"
-    )
+def entry(op: Op, s: OpSet) -> str:
+    """An OpInfo: one overload in one set."""
+    form, *others = ops.forms(op)
+    positional = sum(not a.keyword_only for a in op.args)
+    params = f"kParams_{op.id}" if op.args else "nullptr"
+    out = "nullptr, nullptr, 0"
+    if op.has_out and not s.inplace:
+        out = f"{others[-1].pointer()}, {len(op.outs)}"
+    return f"""\
+  {{"{s.name}", "{op.overload}",
+   {quoted(s.name + op.text[len(op.name) :])},
+   OpKind::{op.row.kind.capitalize()}, {params}, {len(op.args)}, {positional},
+   {quoted(" ".join(op.outs) if op.named else "")},
+   {(others[0] if s.inplace else form).pointer()},
+   {out}, {str(s.inplace).lower()}}},
+"""
 
 
-def params_name(sig: Signature) -> str:
-    return f"kParams_{sig.id}{'' if not sig.name.endswith('_') else 'mutates'}"
-
-
-def set_name(s: OpSet) -> str:
-    return f"kSet_{s.name}"
+def op_set(s: OpSet) -> str:
+    doc = (s.row.doc or "").strip("\n").splitlines(keepends=True)
+    doc = "\n    ".join(quoted(line) for line in doc) or '""'
+    return f"""\
+const OpInfo kOps_{s.name}[] = {{
+{"".join(entry(op, s) for op in s.ops)}}};
+const OpSet kSet_{s.name} = {{"{s.name}", kOps_{s.name}, {len(s.ops)}, "{" ".join(s.forms)}",
+    "{s.operator}",
+    {doc}}};
+"""
 
 
 def emit_sets(sets: list[OpSet]) -> str:
-    text, done = "", set()
-    for s in sets:
-        for _, sig in s.entries:
-            name = params_name(sig)
-            if sig.args and name not in done:
-                done.add(name)
-                text += f"constexpr Param {name}[] = {{{', '.join(param(a) for a in sig.args)}}};\n"
-        text += f"const OpInfo kOps_{s.name}[] = {{\n"
-        text += "".join(overload(row, sig, s.inplace, s.name) for row, sig in s.entries) + "};\n"
-        doc = s.entries[0][0].doc or ""
-        operator = s.entries[0][0].operator or ""
-        text += (
-            f"const OpSet {set_name(s)} = {{{quoted(s.name)}, kOps_{s.name}, {len(s.entries)}, "
-            f"{quoted(' '.join(s.forms))}, {quoted(operator if not s.inplace else '')},\n    {long_text(doc)}}};\n"
-        )
-    return text
+    params = dict.fromkeys(params_of(op) for s in sets for op in s.ops if op.args)
+    return "".join(params) + "".join(op_set(s) for s in sets)
 
 
-def operator_structs(sets: list[OpSet]) -> str:
-    """One struct per row with an `operator`: what the number protocol of the Python type calls directly."""
-    by_name = {s.name: s for s in sets}
-    text, names = "", []
-    for s in sets:
-        symbol = s.entries[0][0].operator
-        row = s.entries[0][0]
-        if not symbol or s.inplace or s.name != row.key.split(".")[0]:
-            continue
-        struct = "".join(p.capitalize() for p in s.name.split("_") if p) + "Operator"
-        names.append(struct)
-        text += f"struct {struct} {{\n  static constexpr const char *name = {quoted(s.name)}, *symbol = {quoted(symbol)};\n"
-        for _, sig in s.entries:
-            text += operator_calls(sig, s.name, f"{s.name}_" in by_name)
-        text += "};\n"
-    return text + "using Operators = TypeList<" + ", ".join(names) + ">;\n"
+OPERATOR = """\
+struct ${pascal}Operator {
+  static constexpr const char *name = "$name", *symbol = "$operator";
+  template <class... A>
+  static auto call(const A&... a) -> decltype(ops::$name(a...)) {
+    return ops::$name(a...);
+  }
+  $inplace
+};
+"""
+INPLACE = """\
+template <class... A>
+static auto inplace(Tensor& self, const A&... a) -> decltype(ops::${name}_(self, a...)) {
+  return ops::${name}_(self, a...);
+}
+"""
 
 
-def operator_calls(sig: Signature, name: str, has_inplace: bool) -> str:
-    required = [a for a in sig.args if a.default is None]
-    if len(required) > 2 or any(a.cpp not in ("const Tensor&", "const Scalar&") for a in required):
-        return ""
-    params = ", ".join(f"{a.cpp} {n}" for a, n in zip(required, "ab"))
-    names = ", ".join("ab"[: len(required)])
-    text = f"  static Tensor call({params}) {{ return ops::{name}({names}); }}\n"
-    if has_inplace and required[0].is_tensor and len(required) == 2:
-        params = params.replace("const Tensor& a", "Tensor& a")
-        text += f"  static Tensor& inplace({params}) {{ return ops::{name}_({names}); }}\n"
-    return text
+class Operator(Emitter):
+    """What Python's number protocol calls directly: a row with an `operator`."""
+
+    template = OPERATOR
+
+    def inplace(self) -> list[str]:
+        return fill(INPLACE, self).splitlines() if "inplace" in self.row.forms else []
 
 
-def emit_index(sets: list[OpSet]) -> str:
-    text = "".join(f"extern const OpSet {set_name(s)};\n" for s in sets)
-    text += "static const OpSet* const kAll[] = {\n"
-    text += "".join(f"    &{set_name(s)},\n" for s in sets) + "};\n"
-    return text + "std::span<const OpSet* const> all_ops() { return kAll; }\n"
+def operators(sets: list[OpSet]) -> str:
+    own = [s.ops[0] for s in sets if s.operator and s.name == s.ops[0].name]
+    names = ", ".join(f"{op.pascal}Operator" for op in own)
+    text = "template <class... T>\nstruct TypeList {};\n" + "".join(Operator(o).text() for o in own)
+    return f"{text}using Operators = TypeList<{names}>;\n"
+
+
+def declarations(sets: list[OpSet]) -> str:
+    text = f"inline constexpr int kOpSets = {len(sets)};\n"
+    declared = "extern const OpInfo kOps_{0}[];\nextern const OpSet kSet_{0};\n"
+    return text + "".join(declared.format(s.name) for s in sets)
+
+
+def index(sets: list[OpSet]) -> str:
+    addresses = "".join(f"    &kSet_{s.name},\n" for s in sets)
+    all_ops = "std::span<const OpSet* const> all_ops() { return kAll; }\n"
+    return f"static const OpSet* const kAll[] = {{\n{addresses}}};\n{all_ops}"

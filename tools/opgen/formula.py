@@ -1,34 +1,31 @@
-"""What a formula mentions: C++ expressions over the arguments, `g` and `result`, with `x.sizes` for metadata."""
+"""What a formula mentions: C++ over arguments, `g` and `result`, with `x.sizes` for metadata."""
 
 import re
 
-METADATA = {
-    "sizes": ("Ints", "{}.sizes()", "IntList"),
-    "strides": ("Ints", "{}.strides()", "IntList"),
-    "offset": ("int64_t", "{}->offset()", "int64_t"),
-    "dtype": ("DType", "{}.dtype()", "DType"),
-    "device": ("Device", "{}.device()", "Device"),
-    "ndim": ("int64_t", "{}.ndim()", "int64_t"),
-    "numel": ("int64_t", "{}.numel()", "int64_t"),
+METADATA = {  # and the type of the node's field
+    "sizes": "Ints",
+    "strides": "Ints",
+    "offset": "int64_t",
+    "dtype": "DType",
+    "device": "Device",
+    "ndim": "int64_t",
+    "numel": "int64_t",
 }
 META = re.compile(r"\b(\w+)\.(" + "|".join(METADATA) + r")\b")
-# Functions that exist for a SIMD vector as well as for a Tensor (kernels/math.h), so that a formula of them compiles as a body.
+# Functions that exist for a SIMD vector as well as for a Tensor (kernels/math.h), so that a formula
+# of them compiles as a body.
 SCALAR_FUNCTIONS = set(
-    """abs acos acosh asin asinh atan atan2 atanh ceil conj copysign cos cosh digamma erf erfc erfinv exp exp2 expm1
-    floor fma fmod isfinite isinf isnan lgamma log log10 log1p log2 maximum minimum pow reciprocal remainder round rsqrt
-    sgn sigmoid sign _depends sin sinc sinh sqrt square tan tanh trunc where real hypot""".split()
+    """abs acos acosh asin asinh atan atan2 atanh ceil conj copysign cos cosh digamma erf erfc
+    erfinv exp exp2 expm1 floor fma fmod isfinite isinf isnan lgamma log log10 log1p log2 maximum
+    minimum pow reciprocal remainder round rsqrt sgn sigmoid sign _depends sin sinc sinh sqrt square
+    tan tanh trunc where real hypot""".split()
 )
-NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 
 
 def identifiers(formula: str) -> set[str]:
     """Names used as values, calls and metadata left out."""
     plain = META.sub("", formula)
     return set(re.findall(r"(?<![\w.:])([A-Za-z_]\w*)\b(?!\s*\(|::)", plain)) - {"true", "false"}
-
-
-def calls(formula: str) -> set[str]:
-    return set(re.findall(r"(?<![\w.])([A-Za-z_]\w*)\s*\(", formula))
 
 
 def metadata(formula: str) -> set[tuple[str, str]]:
@@ -40,18 +37,15 @@ def flatten_metadata(formula: str) -> str:
     return META.sub(r"\1_\2", formula)
 
 
-def ones_for(names: list[str], formula: str) -> str:
-    """The formula with 1 for arguments that this overload lacks."""
+def without(names: set[str], formula: str) -> str:
+    """The formula with 1 for arguments that this overload lacks (alpha of another one, say)."""
     for name in names:
         formula = re.sub(rf"\b{name}\b(?!\()", "1", formula)
     return formula
 
 
-def is_scalar(formula: str) -> bool:
-    """Can the formula be compiled as a pointwise body?"""
-    return calls(formula) <= SCALAR_FUNCTIONS and not metadata(formula) and "::" not in formula
-
-
-def is_trivial(formula: str) -> bool:
-    """No arithmetic worth a kernel of its own."""
-    return re.fullmatch(r"-?\w+", formula.strip()) is not None
+def is_arithmetic(formula: str) -> bool:
+    """Is it worth a kernel of its own, and can it be one?"""
+    calls = set(re.findall(r"(?<![\w.])([A-Za-z_]\w*)\s*\(", formula))
+    scalar = calls <= SCALAR_FUNCTIONS and not metadata(formula) and "::" not in formula
+    return scalar and not re.fullmatch(r"-?\w+", formula.strip())

@@ -1,375 +1,180 @@
-"""Emits the C++ functions of every overload: dispatch, computation, tape, in-place and out= forms."""
+"""Emits the C++ functions of every overload: dispatch, computation, in-place and out= forms."""
 
-from tools.opgen import nodes
-from tools.opgen.nodes import Plan
-from tools.opgen.schema import Signature
-from tools.opgen.table import PROMOTING, Row
+from tools.opgen import rules
+from tools.opgen.bodies import bodies, forward
+from tools.opgen.nodes import Node
+from tools.opgen.op import Op
+from tools.opgen.template import Emitter, addresses
 
-RULES = {
-    "promote": "Promote",
-    "float": "Float",
-    "promote float": "Float",
-    "bool": "Bool",
-    "same": "Same",
-    "real": "Real",
+PLAIN = """\
+static $returns run_$id($params) {
+  $body
 }
+"""
+IN_PLACE = """\
+static Tensor& run_$id$suffix($params) {
+  check_inplace("$function", self);
+  $record
+  $compute
+  self->bump_version();
+  $rebase
+  return self;
+}
+"""
+DISPATCH = """\
+$returns $function($params) {
+  if (FL_UNLIKELY(slow_mode($watched))) return slow_call($slow);
+  return run_$id$suffix($call);
+}
+"""
+OUT = """\
+$returns $function($params) {
+  check_out("$name", $inputs, $outs);
+  NoGradGuard no_grad;
+  return $value;
+}
+"""
 
 
-def rule(row: Row) -> str:
-    return RULES[row.dtype_of("result")]
+class Form(Emitter):
+    """A C++ function of an op: it gives a new value, or writes `self`, or writes `out`."""
+
+    suffix = ""
+
+    def __init__(self, op: Op, function: str, returns: str, filled=()):
+        super().__init__(op)
+        self.function, self.returns = function, returns
+        self.filled = filled  # tensors of the caller that take the results
+
+    def parameters(self) -> list[tuple[str, str, str]]:
+        """Type, name and default."""
+        own = [(a.cpp, a.name, a.cpp_default) for a in self.args]
+        return [("Tensor&", name, "") for name in self.filled] + own
+
+    def params(self) -> str:
+        return ", ".join(f"{kind} {name}" for kind, name, _ in self.parameters())
+
+    def pointer(self) -> str:
+        """The function and the adapter that calls it with boxed arguments."""
+        kind = f"{self.returns} (*)({', '.join(kind for kind, *_ in self.parameters())})"
+        return f"(void*)static_cast<{kind}>(&ops::{self.function}),\n &AdapterOf<{kind}>::call"
+
+    def declaration(self) -> str:
+        # Defaults that make a call look like one of another overload would be ambiguous.
+        required = [a.cpp for a in self.args if a.default is None]
+        others = [[a.cpp for a in s.args] for s in self.row.sigs if s.text != self.subject.text]
+        shown = required not in others
+        params = [f"{t} {n} = {d}" if d and shown else f"{t} {n}" for t, n, d in self.parameters()]
+        return f"FL_API {self.returns} {self.function}({', '.join(params)});"
+
+    def slow(self) -> str:
+        run = f"&run_{self.id}{self.suffix}"
+        return ", ".join([self.infos[self.function], run, *(a.name for a in self.args)])
 
 
-def pointwise_op(row: Row, sig: Signature) -> str:
-    """The constant that tells the pointwise engine about an overload."""
-    ignored = sum(1 << i for i, a in enumerate(sig.tensors) if a.name in row.ignored)
-    numbers = [a for a in sig.args if a.is_number]
-    promote = sum(1 << i for i, a in enumerate(numbers) if a.name in PROMOTING)
-    arguments = " ".join(a.name for a in sig.tensors)
-    return pointwise_constant(
-        sig.type_name,
-        row.key.split(".")[0],
-        arguments,
-        len(sig.tensors),
-        len(numbers),
-        rule(row),
-        ignored,
-        promote,
-        "false" if "nobool" in row.number_types else "true",
-    )
+class Plain(Form):
+    template = PLAIN + DISPATCH
+
+    def __init__(self, op: Op):
+        super().__init__(op, op.name, op.result)
+
+    def body(self) -> list[str]:
+        check = [rules.device_check(self)] if self.row.kind == "structured" else []
+        if not self.node:
+            return [*check, f"return {self.value()};"]
+        first = sum(map(self.carries_grad, self.outs))
+        tape = f"tape<{self.node}>(result, {first}, {self.call});"
+        record = f"if (FL_UNLIKELY(recording({self.recorded}))) {tape}"
+        return [*check, f"{self.result} result = {self.value()};", record, "return result;"]
+
+    def value(self) -> str:
+        """The expression that computes the result."""
+        row, call = self.row, f"{self.row.impl}({self.call})"
+        if row.kind == "pointwise":
+            return f"pointwise(k{self.type_name}, {forward(self).inputs})"
+        if row.kind == "reduce":
+            return rules.reduction(self)
+        if row.kind == "structured":
+            return rules.structured(self)
+        if row.kind == "view":
+            return f"make_view{'s' if self.is_list else ''}({self.args[0].name}, {call})"
+        return f"[&] {{ NoGradGuard no_grad; return {call}; }}()" if self.node else call
 
 
-def pointwise_constant(
-    symbol, name, arguments, inputs, params, dtype_rule, ignored, promote, takes_bool="true"
-) -> str:
-    tables = ", ".join(f"&{isa}::{symbol}Loops" for isa in ("v2", "v3", "v4"))
-    return (
-        f'constexpr PointwiseOp k{symbol}{{"{name}", "{arguments}", {inputs}, {params}, DTypeRule::{dtype_rule}, '
-        f"{ignored}, {promote}, {takes_bool}, {{{tables}}}}};\n"
-    )
+class InPlace(Form):
+    template = IN_PLACE + DISPATCH
+
+    def __init__(self, op: Op):
+        super().__init__(op, op.name if op.mutates else op.name + "_", "Tensor&")
+        self.suffix = "" if op.mutates else "_in_place"
+
+    def parameters(self) -> list[tuple[str, str, str]]:
+        return [("Tensor&", "self", ""), *super().parameters()[1:]]
+
+    def record(self) -> list[str]:
+        saves_self = any(k.name == "self" for k in self.kept)
+        before = self.call.replace("self", "clone(self)", 1) if saves_self else self.call
+        record = f"if (FL_UNLIKELY(recording({self.recorded}))) tape.record({before}, self);"
+        return [f"InPlaceTape<{self.node}> tape;", record] if self.node else []
+
+    def rebase(self) -> list[str]:
+        return ["tape.rebase(self);"] if self.node else []
+
+    def compute(self) -> list[str]:
+        row, name = self.row, self.name
+        if self.mutates:
+            call = f"{row.impl}({self.call});"
+            return ["{", "  NoGradGuard no_grad;", f"  {call}", "}"] if self.node else [call]
+        if row.kind == "pointwise":
+            return [f"pointwise_into(k{self.type_name}, self, {forward(self).inputs});"]
+        if row.kind == "structured" and row.base:
+            check = rules.shape(self, self.outs[0])
+            kernel = rules.kernel_call(self, ["self"])
+            return [f"(void){check};", f"if (has_memory(self)) {kernel};"]
+        value = f"{name}({self.call})"
+        lines = [f'write_into("{name}_", self, [&] {{ NoGradGuard no_grad; return {value}; }}());']
+        if row.kind == "composite" and not row.grad:
+            # No node of its own: while the tape records, copy_ carries the result over.
+            recorded = f"recording({', '.join(self.tensors)})"
+            lines.insert(0, f"if (FL_UNLIKELY({recorded})) return copy_(self, {value});")
+        return lines
 
 
-def fused_constants(plan: Plan) -> str:
-    out = ""
-    for a in plan.inputs:
-        parts = nodes.fused(plan, a)
-        if parts:
-            out += pointwise_constant(
-                nodes.fused_name(plan, a),
-                plan.sig.name + "_backward",
-                " ".join(parts[0]),
-                len(parts[0]),
-                len(parts[1]),
-                "Promote",
-                0,
-                0,
-            )
-    return out
+class Out(Form):
+    template = OUT
+
+    def __init__(self, op: Op):
+        returns = "Tensor&" if len(op.outs) == 1 else op.result
+        super().__init__(op, op.name + "_out", returns, op.targets)
+        self.inputs, self.outs = addresses(op.tensors), addresses(op.targets)
+
+    def value(self) -> str:
+        many = len(self.targets) > 1
+        target = f"std::tie({', '.join(self.targets)})" if many else "out"
+        if self.row.kind == "pointwise":
+            return f"pointwise_out(k{self.type_name}, {target}, {forward(self).inputs})"
+        cast = "true" if self.row.kind in ("reduce", "composite") else "false"
+        call = f"{self.name}({', '.join(self.given(a) for a in self.args)})"
+        return f'give_out("{self.name}", {target}, {call}, {cast})'
+
+    def given(self, arg) -> str:
+        """A factory's out= decides the dtype and the device that the caller left open."""
+        if self.arg("pin_memory") and arg.name == "device":
+            return "device ? device : out.device()"
+        if self.arg("pin_memory") and arg.name == "dtype":
+            default = "" if arg.default == "None" else f" || dtype == {arg.cpp_default}"
+            return f"!dtype{default} ? out.dtype() : dtype"
+        return arg.name
 
 
-def arguments_of(sig: Signature) -> str:
-    tensors = ", ".join("&" + a.name for a in sig.tensors)
-    numbers = ", ".join(a.name for a in sig.args if a.is_number)
-    return f"{{{tensors}}}, {{{numbers}}}"
+def forms(op: Op) -> list[Form]:
+    found = [InPlace(op) if op.mutates else Plain(op)]
+    found += [InPlace(op)] if "inplace" in op.row.forms else []
+    return found + ([Out(op)] if op.has_out else [])
 
 
-def dtype_expression(row: Row, sig: Signature, out: str) -> str:
-    """C++ for the dtype of an output of a reduce or structured row."""
-    text = row.dtype_of(out)
-    first = sig.tensors[0].name if sig.tensors else ""
-    explicit = "dtype" if sig.arg("dtype") else ""
-    known = {
-        "same": f"{first}.dtype()",
-        "float": f"to_inexact({first}.dtype())",
-        "bool": "DType::Bool",
-        "int64": "DType::Int64",
-        "accumulate": f"accumulate_dtype({first}.dtype())",
-        "real": f"real_of({first}.dtype())",
-        "promote": f"promoted_dtype({{{', '.join('&' + a.name for a in sig.tensors)}}})",
-    }
-    found = known.get(text) or f"{text}({sig.call()})"
-    return f"dtype.value_or({found})" if explicit and text in known else found
-
-
-def compute(row: Row, sig: Signature) -> str:
-    """The statement that makes `result`."""
-    if row.kind == "pointwise":
-        return f"Tensor result = pointwise(k{sig.type_name}, {arguments_of(sig)});"
-    if row.kind == "reduce":
-        return f"{result_type(sig)} result = {reduce_call(row, sig)};"
-    if row.kind == "structured":
-        return structured(row, sig)
-    if row.kind == "view":
-        if sig.is_list:
-            return f"std::vector<Tensor> result = make_views(self, {row.impl}({sig.call()}));"
-        return f"Tensor result = make_view({sig.args[0].name}, {row.impl}({sig.call()}));"
-    guard = "NoGradGuard no_grad; " if row.derivatives else ""
-    if sig.returns == "void":
-        return f"{guard}{row.impl}({sig.call()});"
-    if guard:
-        return f"{result_type(sig)} result = [&] {{ {guard}return {row.impl}({sig.call()}); }}();"
-    return f"{result_type(sig)} result = {row.impl}({sig.call()});"
-
-
-def result_type(sig: Signature) -> str:
-    return sig.returns.replace("Tensor&", "Tensor")
-
-
-def reduce_call(row: Row, sig: Signature) -> str:
-    dims = "dim_list(dim)" if sig.arg("dim") else "std::nullopt"
-    keepdim = "keepdim" if sig.arg("keepdim") else "false"
-    p = row.param if row.param else "Scalar()"
-    if row.param and not sig.arg(row.param.split("(")[0]) and row.param.isidentifier():
-        p = "Scalar()"
-    dtype = dtype_expression(row, sig, sig.outs[0])
-    suffix = "2" if len(sig.outs) == 2 else ""
-    second = f", {dtype_expression(row, sig, sig.outs[1])}" if suffix else ""
-    return f'reduce_{"two" if suffix else "one"}("{sig.name}", ReduceOp::{row.body}, self, {dims}, {keepdim}, {dtype}{second}, {p})'
-
-
-def shape_expression(row: Row, sig: Signature, out: str) -> str:
-    shape = row.shape[out] if isinstance(row.shape, dict) else row.shape
-    if shape.startswith("same("):
-        return f"{shape[5:-1]}.sizes()"
-    if shape == "broadcast":
-        return f'broadcast_sizes("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}})'
-    return f"{shape}({sig.call()})"
-
-
-def structured(row: Row, sig: Signature) -> str:
-    """Outputs by shape rule, then the kernel, which only fills them."""
-    lines, names = [], []
-    device = next((f"{a.name}.device()" for a in sig.tensors if not a.optional), None)
-    if device:
-        lines.append(
-            f'check_devices("{sig.name}", {{{", ".join("&" + a.name for a in sig.tensors)}}});'
-        )
-    else:
-        device = next(
-            f'list_device("{sig.name}", {a.name})' for a in sig.args if a.type == "Tensor[]"
-        )
-        lines.append(f"Device device = {device};")
-        device = "device"
-    for o in sig.outs:
-        name = (
-            o
-            if len(sig.outs) > 1 and not sig.arg(o)
-            else f"out_{o}"
-            if len(sig.outs) > 1
-            else "result"
-        )
-        names.append(name)
-        if row.base:
-            lines.append(f"Tensor {name} = base_copy({row.base}, {shape_expression(row, sig, o)});")
-        else:
-            lines.append(
-                f"Tensor {name} = new_tensor({shape_expression(row, sig, o)}, "
-                f"{dtype_expression(row, sig, o)}, {device});"
-            )
-    lines.append(f"if (has_memory({names[0]})) {kernel_call(row, sig, names)};")
-    if len(names) > 1:
-        lines.append(f"{result_type(sig)} result({', '.join(names)});")
-    return "\n  ".join(lines)
-
-
-def kernel_call(row: Row, sig: Signature, outs: list[str]) -> str:
-    dense = (row.layout or "contiguous") == "contiguous"
-    args = []
-    for a in sig.args:
-        if row.base and a.name == row.base:
-            continue
-        args.append(f"dense({a.name})" if a.is_tensor and dense else a.name)
-    return f"{row.kernel}({', '.join(outs + args)})"
-
-
-def kernel_declaration(row: Row, sig: Signature) -> str:
-    """What the hand-written function of a row must look like."""
-    if row.kind == "structured":
-        params = [f"Tensor& {o if not sig.arg(o) else 'out_' + o}" for o in sig.outs]
-        params += [f"{a.cpp} {a.name}" for a in sig.args if not (row.base and a.name == row.base)]
-        text = f"void {row.kernel}({', '.join(params)});\n"
-        shapes = row.shape.values() if isinstance(row.shape, dict) else [row.shape]
-        for s in shapes:
-            if s != "broadcast" and not s.startswith("same("):
-                text += f"Ints {s}({sig.params(defaults=False)});\n"
-        for o in sig.outs:
-            if dtype_expression(row, sig, o).startswith(row.dtype_of(o) + "("):
-                text += f"DType {row.dtype_of(o)}({sig.params(defaults=False)});\n"
-        return text
-    if row.kind == "view":
-        kind = "std::vector<Geometry>" if sig.is_list else "Geometry"
-        return f"{kind} {row.impl}({sig.params(defaults=False)});\n"
-    if row.impl:
-        return f"{sig.returns} {row.impl}({sig.params(defaults=False)});\n"
-    return ""
-
-
-def function(row: Row, sig: Signature, info: str) -> str:
-    """Dispatch point, computation and tape of the plain form."""
-    plan = Plan(row, sig)
-    ret = sig.returns
-    tensors = [a.name for a in sig.tensors]
-    lists = [f"slow_mode_list({a.name})" for a in sig.args if a.type == "Tensor[]"]
-    slow = " || ".join([f"slow_mode({', '.join(tensors)})", *lists])
-    names = sig.call()
-    out = f"static {ret} run_{sig.id}({sig.params(defaults=False)}) {{\n"
-    if sig.mutates and ret == "Tensor&":
-        self = sig.args[0].name
-        out += f'  check_inplace("{sig.name}", {self});\n'
-        if plan and "self" in {n for n, _ in plan.values()}:
-            out += "  Tensor before = recording(self) ? clone(self) : self;\n"
-        out += f"  {'{ NoGradGuard no_grad; ' if plan else ''}{row.impl}({names});{' }' if plan else ''}\n"
-        out += f"  {self}->bump_version();\n"
-        if plan:
-            call = names.replace("self", "before", 1) if "before" in out else names
-            out += (
-                f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n    auto* node = record_{sig.id}({call}, {self});\n"
-                f"    rebase({self}, node);\n  }}\n"
-            )
-        out += f"  return {self};\n}}\n"
-    else:
-        out += f"  {compute(row, sig)}\n"
-        if plan:
-            first = "std::get<0>(result)" if len(sig.outs) > 1 else "result"
-            first = sig.tensors[0].name if sig.is_list else first
-            comma = ", " if names else ""
-            out += (
-                f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n"
-                f"    auto* node = record_{sig.id}({names}{comma}{first});\n    {nodes.tie(plan, 'result')}\n  }}\n"
-            )
-        out += "}\n" if ret == "void" else "  return result;\n}\n"
-    out += f"{ret} {sig.name}({sig.params(defaults=False)}) {{\n"
-    comma = ", " if names else ""
-    if ret == "void":
-        out += f"  if (FL_UNLIKELY({slow})) return slow_call<void>({info}, &run_{sig.id}{comma}{names});\n"
-    elif ret == "Tensor&":
-        out += f"  if (FL_UNLIKELY({slow})) return slow_inplace({info}, &run_{sig.id}{comma}{names});\n"
-    else:
-        out += f"  if (FL_UNLIKELY({slow})) return slow_call<{ret}>({info}, &run_{sig.id}{comma}{names});\n"
-    return out + f"  return run_{sig.id}({names});\n}}\n"
-
-
-def in_place(row: Row, sig: Signature, info: str) -> str:
-    plan = Plan(row, sig)
-    names, name = sig.call(), sig.name + "_"
-    params = sig.params(defaults=False, first="Tensor&")
-    slow = f"slow_mode({', '.join(a.name for a in sig.tensors)})"
-    out = f"static Tensor& run_{sig.id}_in_place({params}) {{\n"
-    out += f'  check_inplace("{name}", self);\n'
-    if plan:
-        node = f"record_{sig.id}({sig.call(self='before')}, self)"
-        needs_copy = "self" in {n for n, _ in plan.values()}
-        out += f"  {plan.type}* node = nullptr;\n"
-        out += f"  if (FL_UNLIKELY({nodes.recording(plan)})) {{\n"
-        out += f"    {'Tensor before = clone(self);' if needs_copy else 'const Tensor& before = self;'}\n"
-        out += f"    node = {node};\n  }}\n  NodeGuard guard(node);\n"
-    out += f"  {in_place_compute(row, sig)}\n  self->bump_version();\n"
-    if plan:
-        slots = [n for n, a in plan.values() if a is None]
-        ties = "".join(f" node->{s}.set(self);" for s in slots)
-        if slots:
-            ties += f" keep_results(node, {{{', '.join('&node->' + s for s in slots)}}});"
-        out += f"  if (node) {{ rebase(self, guard.release());{ties} }}\n"
-    out += "  return self;\n}\n"
-    out += f"Tensor& {name}({params}) {{\n"
-    out += f"  if (FL_UNLIKELY({slow})) return slow_inplace({info}, &run_{sig.id}_in_place, {names});\n"
-    return out + f"  return run_{sig.id}_in_place({names});\n}}\n"
-
-
-def in_place_compute(row: Row, sig: Signature) -> str:
-    if row.kind == "pointwise":
-        return f"pointwise_into(k{sig.type_name}, self, {arguments_of(sig)});"
-    if row.kind == "structured" and row.base:
-        checks = f"{shape_expression(row, sig, sig.outs[0])};"
-        return f"(void){checks} if (has_memory(self)) {kernel_call(row, sig, ['self'])};"
-    if row.kind == "composite" and not row.fields.get("grad"):
-        # No node of its own: while the tape records, copy_ carries the result over.
-        tensors = ", ".join(a.name for a in sig.tensors)
-        result = f"{sig.name}({sig.call()})"
-        copied = f"if (FL_UNLIKELY(recording({tensors}))) return copy_(self, {result});\n  "
-    else:
-        copied = ""
-    return (
-        copied
-        + f'write_into("{sig.name}_", self, [&] {{ NoGradGuard no_grad; return {sig.name}({sig.call()}); }}());'
-    )
-
-
-def out_form(row: Row, sig: Signature) -> str:
-    outs = out_names(sig)
-    params = ", ".join([f"Tensor& {o}" for o in outs] + [sig.params(defaults=False)])
-    tensors = ", ".join("&" + a.name for a in sig.tensors)
-    text = f"{out_return(sig)} {sig.name}_out({params}) {{\n"
-    text += f'  check_out("{sig.name}", {{{tensors}}}, {{{", ".join("&" + o for o in outs)}}});\n  NoGradGuard no_grad;\n'
-    if row.kind == "pointwise":
-        text += f"  pointwise_out(k{sig.type_name}, {outs[0]}, {arguments_of(sig)});\n"
-    else:
-        cast = "true" if row.kind in ("reduce", "composite") else "false"
-        text += f"  auto result = {sig.name}({sig.call(**out_options(sig))});\n"
-        for i, o in enumerate(outs):
-            value = f"std::get<{i}>(result)" if len(outs) > 1 else "result"
-            text += f'  give_out("{sig.name}", {o}, {value}, {cast});\n'
-    if len(outs) == 1:
-        return text + f"  return {outs[0]};\n}}\n"
-    return text + f"  return {{{', '.join(outs)}}};\n}}\n"
-
-
-def out_options(sig: Signature) -> dict[str, str]:
-    """A factory's out= decides the dtype and the device that the caller left open."""
-    if not sig.arg("pin_memory"):
-        return {}
-    default = sig.arg("dtype").cpp_default
-    open_dtype = "!dtype" if default == "{}" else f"dtype.value_or({default}) == {default}"
-    return {
-        "dtype": f"{open_dtype} ? out.dtype() : dtype",
-        "device": "device ? device : out.device()",
-    }
-
-
-def out_names(sig: Signature) -> list[str]:
-    return ["out"] if len(sig.outs) == 1 else [f"out_{o}" for o in sig.outs]
-
-
-def out_return(sig: Signature) -> str:
-    return "Tensor&" if len(sig.outs) == 1 else result_type(sig)
-
-
-def declarations(row: Row, sig: Signature) -> str:
-    # Defaults that make a call like a shorter overload's would be ambiguous in C++.
-    shorter = any(
-        [a.cpp for a in s.args] == [a.cpp for a in sig.args[: len(s.args)]]
-        and all(a.default for a in sig.args[len(s.args) :])
-        for s in row.sigs
-        if len(s.args) < len(sig.args)
-    )
-    text = f"FL_API {sig.returns} {sig.name}({sig.params(defaults=not shorter)});\n"
-    if "inplace" in row.forms:
-        text += f"FL_API Tensor& {sig.name}_({sig.params(first='Tensor&')});\n"
-    if has_out(row, sig):
-        outs = ", ".join(f"Tensor& {o}" for o in out_names(sig))
-        comma = ", " if sig.args else ""
-        text += f"FL_API {out_return(sig)} {sig.name}_out({outs}{comma}{sig.params()});\n"
-    return text
-
-
-def has_out(row: Row, sig: Signature) -> bool:
-    return (
-        "out" in row.forms
-        and not sig.is_list
-        and not sig.mutates
-        and set(sig.out_types) == {"Tensor"}
-    )
-
-
-def definitions(row: Row, sig: Signature, info: str, inplace_info: str) -> str:
-    plan = Plan(row, sig)
-    text = f"// From ops/{row.file}.toml [{row.key}]. Do not edit.\n"
-    if row.kind == "pointwise":
-        text += pointwise_op(row, sig) + fused_constants(plan)
-    if plan:
-        text += "namespace {\n" + nodes.emit(plan) + "}  // namespace\n"
-    text += function(row, sig, info)
-    if "inplace" in row.forms:
-        text += in_place(row, sig, inplace_info)
-    if has_out(row, sig):
-        text += out_form(row, sig)
-    return text
+def definitions(op: Op) -> str:
+    text = f"// From ops/{op.row.file}.toml [{op.row.key}].\n"
+    text += "".join(body.constant() for body in bodies(op))
+    text += Node(op).text() if op.node else ""
+    return text + "".join(form.text() for form in forms(op))

@@ -6,33 +6,7 @@ from pathlib import Path
 
 from tools.opgen.schema import Signature, parse_signature
 
-KINDS = ("pointwise", "reduce", "structured", "view", "composite", "factory", "random", "other")
-NAMESPACES = ("nn", "linalg", "fft", "special", "sparse", "nested")
-FORMS = ("function", "method", "inplace", "out") + NAMESPACES
-BODIES = ("fwd", "body", "kernel", "impl")
-FIELDS = {
-    "sig",
-    "kind",
-    "forms",
-    "operator",
-    "alias",
-    "dtype",
-    "types",
-    "shape",
-    "layout",
-    "base",
-    "param",
-    "ignore",
-    "init",
-    "grad",
-    "jvp",
-    "autocast",
-    "batch",
-    "tags",
-    "doc",
-    *BODIES,
-}
-DEFAULT_FORMS = {
+FORMS_OF = {  # by kind, where a row does not say
     "pointwise": "function method inplace out",
     "reduce": "function method out",
     "structured": "function method out",
@@ -42,6 +16,9 @@ DEFAULT_FORMS = {
     "random": "function",
     "other": "function",
 }
+FORMS = "function method inplace out nn linalg fft special sparse nested".split()
+BODIES = "fwd body kernel impl".split()
+FIELDS = "sig kind forms operator alias dtype types shape layout base ignore grad autocast tags doc"
 # Numbers that take part in type promotion when a pointwise row has them.
 PROMOTING = {"self", "other", "exponent", "min", "max"}
 
@@ -60,23 +37,11 @@ class Row:
     def __getattr__(self, name):
         return self.fields.get(name)
 
-    @property
-    def forms(self) -> list[str]:
-        return self.fields.get("forms", DEFAULT_FORMS[self.kind]).split()
-
-    @property
-    def body_field(self) -> str:
-        return next(b for b in BODIES if b in self.fields)
-
-    @property
-    def derivatives(self) -> dict[str, str]:
-        grad = self.fields.get("grad")
-        return grad if isinstance(grad, dict) else {}
-
-    @property
-    def ignored(self) -> set[str]:
-        """Tensors that do not take part in type promotion."""
-        return set(self.fields.get("ignore", "condition mask").split())
+    def __post_init__(self):
+        self.forms = self.fields.get("forms", FORMS_OF.get(self.kind, "")).split()
+        self.derivatives = self.grad if isinstance(self.grad, dict) else {}
+        # Tensors that do not take part in type promotion.
+        self.ignored = set(self.fields.get("ignore", "condition mask").split())
 
     def dtype_of(self, out: str) -> str:
         rule = self.fields.get("dtype", "promote" if self.kind == "pointwise" else "same")
@@ -93,25 +58,34 @@ def check(row: Row) -> None:
     def bad(why):
         raise TableError(f"{row.file}.toml [{row.key}]: {why}")
 
-    unknown = set(row.fields) - FIELDS
+    unknown = set(row.fields) - {*FIELDS.split(), *BODIES}
     if unknown:
         bad(f"unknown field {', '.join(sorted(unknown))}")
-    if row.kind not in KINDS:
-        bad(f"kind must be one of {', '.join(KINDS)}, got {row.kind!r}")
+    if row.kind not in FORMS_OF:
+        bad(f"kind must be one of {', '.join(FORMS_OF)}, got {row.kind!r}")
     bodies = [b for b in BODIES if b in row.fields]
     if len(bodies) != 1:
         bad(f"exactly one of {', '.join(BODIES)} is needed, got {bodies or 'none'}")
-    for form in row.forms:
-        if form not in FORMS:
-            bad(f"unknown form {form!r}")
-    base = row.key.split(".")[0]
+    if not set(row.forms) <= set(FORMS):
+        bad(f"forms must be of {', '.join(FORMS)}, got {' '.join(row.forms)}")
     for sig in row.sigs:
-        if sig.name != base:
+        if sig.name != row.key.split(".")[0]:
             bad(f"the schema names {sig.name!r}")
-    names = {a.name for sig in row.sigs for a in sig.args}
-    for name in [n.strip() for key in row.derivatives for n in key.split(",")]:
-        if name not in names:
-            bad(f"a derivative for {name!r}, which no overload has")
+    known = {a.name for sig in row.sigs for a in sig.args}
+    unknown = {n.strip() for key in row.derivatives for n in key.split(",")} - known
+    if unknown:
+        bad(f"a derivative for {', '.join(sorted(unknown))}, which no overload has")
+
+
+def read_row(key: str, file: str, fields: dict) -> Row:
+    sigs = fields.get("sig", [])
+    try:
+        parsed = [parse_signature(t) for t in ([sigs] if isinstance(sigs, str) else sigs)]
+    except ValueError as e:
+        raise TableError(f"{file}.toml [{key}]: {e}") from None
+    row = Row(key, file, fields, parsed)
+    check(row)
+    return row
 
 
 def read_rows(folder: Path) -> list[Row]:
@@ -123,44 +97,5 @@ def read_rows(folder: Path) -> list[Row]:
                 table = tomllib.load(f)
             except tomllib.TOMLDecodeError as e:
                 raise TableError(f"{path.name}: {e}") from None
-        for key, fields in table.items():
-            sigs = fields.get("sig", [])
-            try:
-                parsed = [parse_signature(t) for t in ([sigs] if isinstance(sigs, str) else sigs)]
-            except ValueError as e:
-                raise TableError(f"{path.name} [{key}]: {e}") from None
-            row = Row(key, path.stem, fields, parsed)
-            check(row)
-            rows.append(row)
+        rows += [read_row(key, path.stem, fields) for key, fields in table.items()]
     return rows
-
-
-@dataclass
-class OpSet:
-    """All overloads of one callable name, in resolution order, with the form they are called in."""
-
-    name: str
-    entries: list[tuple[Row, Signature]]
-    inplace: bool
-
-    @property
-    def forms(self) -> list[str]:
-        row = self.entries[0][0]
-        if self.inplace:
-            return ["method"] + [f for f in ("function", "nn") if f in row.forms]
-        return [f for f in row.forms if f != "inplace"]
-
-
-def op_sets(rows: list[Row]) -> list[OpSet]:
-    sets: dict[str, OpSet] = {}
-
-    def add(name, row, sig, inplace):
-        sets.setdefault(name, OpSet(name, [], inplace)).entries.append((row, sig))
-
-    for row in rows:
-        for sig in row.sigs:
-            for name in [sig.name, *(row.alias or [])]:
-                add(name, row, sig, False)
-                if "inplace" in row.forms:
-                    add(name + "_", row, sig, True)
-    return [sets[name] for name in sorted(sets)]

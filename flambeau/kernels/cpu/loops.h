@@ -5,6 +5,7 @@
 #include "flambeau/core/dtype.h"
 #include "flambeau/kernels/cplx.h"
 #include "flambeau/kernels/simd.h"
+#include "flambeau/kernels/table.h"
 
 namespace flambeau::FL_ISA {
 
@@ -80,6 +81,28 @@ template <class Body, class T, class Out, int Inputs, int Params>
                                    [out](const V* x, const V* p, int64_t i, int64_t count) {
                                      store_result<Out>(out, i, Body::call(x, p), count);
                                    });
+}
+
+// The types that a formula makes sense for, and what it gives.
+enum LoopTypes : unsigned { kInt = 1, kFloat = 2, kComplex = 4 };
+enum class Gives { Same, Bool, Real };
+
+// Its loops, in the order of Compute (kernels/table.h).
+template <class Body, int Inputs, int Params, unsigned types, Gives gives = Gives::Same>
+consteval PointwiseTable loops_of() {
+  auto one = []<unsigned kind, class T, class RealPart = T>()->PointwiseLoop* {
+    using Real = std::conditional_t<gives == Gives::Real, RealPart, T>;
+    using Out = std::conditional_t<gives == Gives::Bool, bool, Real>;
+    if constexpr (kind & types)
+      return &loop<Body, T, Out, Inputs, Params>;
+    else
+      return nullptr;
+  };
+  return {{one.template operator()<kInt, int32_t>(), one.template operator()<kInt, int64_t>(),
+           one.template operator()<kInt, uint64_t>(), one.template operator()<kFloat, float>(),
+           one.template operator()<kFloat, double>(),
+           one.template operator()<kComplex, Cplx<float>, float>(),
+           one.template operator()<kComplex, Cplx<double>, double>()}};
 }
 
 // For bodies that return a pair {a, b} of registers: frexp, fused backward formulas. `outs` points
