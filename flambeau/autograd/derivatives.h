@@ -67,6 +67,11 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_grads(const Tensor& g, const Tenso
                                                     const Tensor& mean, const Tensor& rstd,
                                                     double eps, bool centered,
                                                     std::array<bool, 3> wanted);
+std::tuple<Tensor, Tensor, Tensor> attention_grads(const Tensor& g, const Tensor& query,
+                                                   const Tensor& key, const Tensor& value,
+                                                   const Tensor& mask, const Tensor& values,
+                                                   const Tensor& logsumexp, bool is_causal,
+                                                   double scale, std::array<bool, 3> wanted);
 std::tuple<Tensor, Tensor, Tensor> batch_norm_grads(const Tensor& g, const Tensor& input,
                                                     const Tensor& weight, const Tensor& mean,
                                                     const Tensor& rstd, bool training, double eps,

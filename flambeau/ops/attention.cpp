@@ -1,7 +1,9 @@
-// Attention put together from products and a softmax.
+// Attention: shapes and calls of its kernels; put together from products and a softmax where those
+// do not serve.
 #include <cmath>
 
 #include "flambeau/generated/impl.h"
+#include "flambeau/ops/attention.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 
@@ -47,7 +49,100 @@ Tensor causal_mask(int64_t rows, int64_t cols, Device device) {
   return ge(unsqueeze(count(rows), 1), count(cols));
 }
 
+// A bool mask or one of the query's dtype that wants no gradient, no dropout, and three or four
+// equal batch dims.
+bool has_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                double dropout_p) {
+  if (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) return false;
+  if (dropout_p > 0 || q.ndim() < 3 || q.ndim() > 4) return false;
+  if (k.ndim() != q.ndim() || v.ndim() != q.ndim()) return false;
+  if (k.size(-1) != q.size(-1) || v.size(-2) != k.size(-2)) return false;
+  for (int64_t d = 0; d < q.ndim() - 2; d++) {
+    if (k.size(d) != q.size(d) || v.size(d) != q.size(d)) return false;
+  }
+  if (!mask.defined()) return true;
+  if (mask.ndim() < 2 || mask.ndim() > q.ndim()) return false;
+  if (mask.requires_grad() && tls.grad) return false;
+  return mask.dtype() == DType::Bool || mask.dtype() == q.dtype();
+}
+
+Tensor with_heads(const Tensor& t, bool lacks) { return lacks ? unsqueeze(t, 0) : t; }
+
+Tensor run_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                  bool is_causal, double scale) {
+  const bool lacks = q.ndim() == 3;
+  Tensor wide = mask;
+  if (mask.defined()) {
+    Ints sizes(q.sizes());
+    sizes[sizes.size() - 1] = k.size(-2);
+    wide = with_heads(expand(mask, sizes), lacks);
+  }
+  Tensor values = std::get<0>(_attention(with_heads(q, lacks), with_heads(k, lacks),
+                                         with_heads(v, lacks), wide, is_causal, scale));
+  values = transpose(values, 1, 2);
+  return lacks ? squeeze(values, 0) : values;
+}
+
+AttentionOperand operand(const Tensor& t) {
+  return {t->data, {t.stride(0), t.stride(1), t.stride(2)}};
+}
+
 }  // namespace
+
+// A tensor whose rows are adjacent elements.
+Tensor attention_rows_dense(const Tensor& t) {
+  if (!t.defined() || t.size(-1) <= 1 || t.stride(-1) == 1) return t;
+  return dense_copy(t);
+}
+
+AttentionArgs attention_args(const Tensor& query, const Tensor& key, const Tensor& value,
+                             const Tensor& mask, bool is_causal, double scale) {
+  AttentionArgs a{};
+  a.dtype = query.dtype();
+  a.batch = query.size(0), a.heads = query.size(1), a.rows = query.size(2);
+  a.cols = key.size(2), a.depth = query.size(3), a.width = value.size(3);
+  a.scale = scale, a.causal = is_causal;
+  a.q = operand(query), a.k = operand(key), a.v = operand(value);
+  if (mask.defined()) a.mask = operand(mask), a.mask_is_bool = mask.dtype() == DType::Bool;
+  return a;
+}
+
+Ints attention_shape(const Tensor& query, const Tensor& key, const Tensor& value,
+                     const Tensor& mask, bool, double) {
+  bool fits = query.ndim() == 4 && key.ndim() == 4 && value.ndim() == 4;
+  for (int64_t d = 0; fits && d < 2; d++)
+    fits = key.size(d) == query.size(d) && value.size(d) == query.size(d);
+  fits = fits && key.size(3) == query.size(3) && value.size(2) == key.size(2);
+  FL_CHECK(fits, RuntimeError,
+           "attention: query (n, h, l, e), key (n, h, s, e) and value (n, h, s, v) are needed, got "
+           "{}, {} and {}",
+           query.sizes(), key.sizes(), value.sizes());
+  FL_CHECK((query.dtype() == DType::Float32 || query.dtype() == DType::Float64) &&
+               key.dtype() == query.dtype() && value.dtype() == query.dtype(),
+           RuntimeError, "attention: one dtype, float32 or float64, is needed, got {}, {} and {}",
+           query.dtype(), key.dtype(), value.dtype());
+  Ints scores{query.size(0), query.size(1), query.size(2), key.size(2)};
+  FL_CHECK(!mask.defined() || mask.sizes() == IntList(scores), RuntimeError,
+           "attention: the mask must have shape {}, got {}", IntList(scores),
+           mask.defined() ? mask.sizes() : IntList());
+  FL_CHECK(!mask.defined() || mask.dtype() == DType::Bool || mask.dtype() == query.dtype(),
+           RuntimeError, "attention: the mask must be bool or {}, got {}", query.dtype(),
+           mask.defined() ? mask.dtype() : DType{});
+  return {query.size(0), query.size(2), query.size(1), value.size(3)};
+}
+Ints attention_rows(const Tensor& query, const Tensor&, const Tensor&, const Tensor&, bool,
+                    double) {
+  return {query.size(0), query.size(1), query.size(2)};
+}
+
+void attention_kernel(Tensor& values, Tensor& logsumexp, const Tensor& query, const Tensor& key,
+                      const Tensor& value, const Tensor& mask, bool is_causal, double scale) {
+  Tensor q = attention_rows_dense(query), k = attention_rows_dense(key),
+         v = attention_rows_dense(value), m = attention_rows_dense(mask);
+  AttentionArgs a = attention_args(q, k, v, m, is_causal, scale);
+  a.values = values->data, a.logsumexp = logsumexp->data;
+  attention_forward(a);
+}
 
 Tensor attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
                       const Tensor& attn_mask, double dropout_p, bool is_causal,
@@ -66,6 +161,8 @@ Tensor attention_impl(const Tensor& query, const Tensor& key, const Tensor& valu
     v = spread_heads(value, query.size(-3));
   }
   double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
+  if (has_kernel(query, k, v, attn_mask, dropout_p))
+    return run_kernel(query, k, v, attn_mask, is_causal, factor);
   Tensor scores = matmul(query * Scalar(factor), transpose(k, -2, -1));
   Tensor mask = is_causal ? causal_mask(query.size(-2), key.size(-2), query.device()) : attn_mask;
   bool masked = mask.defined();

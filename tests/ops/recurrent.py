@@ -33,20 +33,53 @@ def samples(k):
     ]
 
 
-def attention(q, k, v, mask=None, is_causal=False, scale=None):
+def scores_of(q, k, mask=None, is_causal=False, scale=None):
     scores = q @ np.swapaxes(k, -1, -2) * (scale or q.shape[-1] ** -0.5)
     if is_causal:
         scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
     if mask is not None:
         scores = scores + mask
+    return scores
+
+
+def attention(q, k, v, *rest, **options):
+    scores = scores_of(q, k, *rest, **options)
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True) @ v
+
+
+def attention_and_sums(q, k, v, *rest):
+    sums = np.log(np.exp(scores_of(q, k, *rest)).sum(-1))
+    return np.swapaxes(attention(q, k, v, *rest), 1, 2), sums
 
 
 WRONG = [error((2, 4), (3, 3), (3, 4), (3, 3), type=RuntimeError, match="one batch size")]
 HEADS = ((2, 5, 4), (2, 6, 4), (2, 6, 3))
 
 OPS = [
+    Op(
+        "_attention",
+        [
+            S((2, 3, 5, 4), (2, 3, 6, 4), (2, 3, 6, 2), None, False, 0.5),
+            S((1, 2, 300, 4), (1, 2, 140, 4), (1, 2, 140, 2), None, True, 0.5, grad_=False),
+            S((1, 1, 5, 4), (1, 1, 6, 4), (1, 1, 6, 2), (1, 1, 5, 6), False, 1.0, grad_=False),
+        ],
+        attention_and_sums,
+        FLOATS,
+        out=False,
+        errors=[
+            error(
+                (1, 1, 2, 3),
+                (1, 1, 2, 4),
+                (1, 1, 2, 4),
+                None,
+                False,
+                1.0,
+                type=RuntimeError,
+                match="are needed, got",
+            )
+        ],
+    ),
     Op("gru_cell", samples(3), gru, FLOATS),
     Op(
         "lstm_cell",
@@ -59,7 +92,13 @@ OPS = [
     Op("rnn_tanh_cell", samples(1), lambda *a: np.tanh(sum(gates(*a))), FLOATS, errors=WRONG),
     Op(
         "scaled_dot_product_attention",
-        [S(*HEADS), S(*HEADS, (5, 6)), S(*HEADS, is_causal=True), S(*HEADS, scale=0.5)],
+        [
+            S(*HEADS),
+            S(*HEADS, (5, 6)),
+            S(*HEADS, is_causal=True),
+            S(*HEADS, scale=0.5),
+            S((1, 300, 4), (1, 140, 4), (1, 140, 2), is_causal=True, grad_=False),
+        ],
         attention,
         FLOATS,
         errors=[error((3,), (3,), (3,), type=RuntimeError, match="at least 2 dims")],

@@ -18,8 +18,9 @@ enum class Scratch : uint8_t {
   Columns,
   Rows,
   RowParams,
+  Scores,
 };
-inline constexpr int kScratchSlots = 11;
+inline constexpr int kScratchSlots = 12;
 
 // At least `bytes` of 64-byte aligned memory, valid until this thread asks for the same slot again.
 void* scratch(Scratch slot, size_t bytes);
