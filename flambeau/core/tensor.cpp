@@ -90,7 +90,10 @@ int64_t numel_of(IntList sizes) {
 }
 
 void copy_dims(TensorImpl* to, IntList sizes, IntList strides) {
-  to->reserve_dims(int(sizes.size()));
+  if (FL_LIKELY(sizes.size() <= TensorImpl::kInlineDims && to->sizes == to->inline_))
+    to->ndim = uint8_t(sizes.size());
+  else
+    to->reserve_dims(int(sizes.size()));
   copy_few(sizes.data(), sizes.size(), to->sizes);
   copy_few(strides.data(), strides.size(), to->strides);
 }
@@ -213,7 +216,12 @@ TensorImpl* sharing(const TensorImpl* from) {
 
 Tensor alias(const Tensor& of) {
   Tensor t(sharing(of.impl()));
-  copy_dims(t.impl(), of.sizes(), of.strides());
+  if (FL_LIKELY(of->sizes == of->inline_)) {
+    t->ndim = of->ndim;
+    __builtin_memcpy(t->inline_, of->inline_, sizeof t->inline_);
+  } else {
+    copy_dims(t.impl(), of.sizes(), of.strides());
+  }
   t->numel = of.numel();
   return t;
 }

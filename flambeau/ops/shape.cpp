@@ -103,6 +103,10 @@ std::optional<Ints> view_strides(const Tensor& self, IntList sizes) {
 
 Geometry view_geometry(const Tensor& self, IntList size) {
   Ints sizes = filled_in("view", size, self);
+  if (FL_LIKELY(self->contiguous())) {
+    Ints steps = contiguous_strides(sizes);
+    return {std::move(sizes), std::move(steps), self->offset()};
+  }
   std::optional<Ints> strides = view_strides(self, sizes);
   FL_CHECK(strides.has_value(), RuntimeError,
            "view: sizes {} need a copy of a tensor of sizes {} and strides {}; use reshape()", size,
@@ -112,7 +116,7 @@ Geometry view_geometry(const Tensor& self, IntList size) {
 
 Tensor reshape_impl(const Tensor& self, IntList shape) {
   Ints sizes = filled_in("reshape", shape, self);
-  if (view_strides(self, sizes)) return view(self, sizes);
+  if (FL_LIKELY(self->contiguous()) || view_strides(self, sizes)) return view(self, sizes);
   return view(clone(self, MemoryFormat::Contiguous), sizes);
 }
 

@@ -42,7 +42,7 @@ bool looks_like_int(PyObject* o) {
 int self_of(const Signature& s, const Call& call) { return call.self ? s.self_index : -1; }
 
 // The parameter that all positional arguments fold into, -1 where they do not.
-int fold_of(const Signature& s, const Call& call) {
+[[gnu::always_inline]] inline int fold_of(const Signature& s, const Call& call) {
   int fold = call.self ? s.method_fold : s.function_fold;
   return fold >= 0 && call.nargs && looks_like_int(call.args[0]) ? fold : -1;
 }
@@ -127,6 +127,11 @@ bool bind_keywords(const SignatureSet& set, const Signature& s, const Call& call
     why = {Mismatch::Missing, i, nullptr};
     return false;
   }
+  if (FL_LIKELY(p.kind == ArgKind::Tensor && is_exact_tensor(o))) {
+    v.kind = Value::TensorRef;
+    v.tensor = &tensor_of(o);
+    return true;
+  }
   bool fits = FL_UNLIKELY(i == b.fold) ? fold_ints(call.args, call.nargs, v, call)
                                        : to_value(p, o, v, call);
   if (FL_LIKELY(fits)) return true;
@@ -134,8 +139,28 @@ bool bind_keywords(const SignatureSet& set, const Signature& s, const Call& call
   return false;
 }
 
+// The common call: no keywords, nothing folds, and a method's object takes the first parameter.
+bool fill_first(const Signature& s, Call& call, Bound& b, Mismatch& why) {
+  int i = 0, count = int(s.params.size());
+  if (call.self) {
+    if (FL_UNLIKELY(!fill_one(s, 0, call.self, call, b, why))) return false;
+    i = 1;
+  }
+  if (FL_UNLIKELY(call.nargs > s.positional - i)) return has_room(s, call, why);
+  for (PyObject *const *o = call.args, *const *end = o + call.nargs; o != end; o++, i++)
+    if (FL_UNLIKELY(!fill_one(s, i, *o, call, b, why))) return false;
+  if (FL_UNLIKELY(i <= s.last_required)) {
+    while (!s.params[size_t(i)].param->required) i++;
+    why = {Mismatch::Missing, i, nullptr};
+    return false;
+  }
+  for (; i < count; i++) b.values[i] = s.params[size_t(i)].fallback;
+  return true;
+}
+
 // Without keywords the positional arguments stand in the parameters' order, self aside.
 bool fill_in_order(const Signature& s, Call& call, Bound& b, Mismatch& why) {
+  if (FL_LIKELY(b.fold < 0 && self_of(s, call) <= 0)) return fill_first(s, call, b, why);
   if (b.fold < 0 && !has_room(s, call, why)) return false;
   int self = self_of(s, call);
   PyObject* const* next = call.args;

@@ -164,8 +164,9 @@ Signature build(const OpInfo& op) {
     bool self = std::string_view(p.name) == "self";
     if (self) s.self_index = i;
     const char* shown_name = self && p.kind == ArgKind::Tensor ? "input" : p.name;
-    s.params.push_back({checked(PyUnicode_InternFromString(shown_name)), &p, parse_default(p),
-                        holes && p.kind == ArgKind::TensorList});
+    s.params.push_back({checked(PyUnicode_InternFromString(shown_name)), &p, p.kind,
+                        parse_default(p), holes && p.kind == ArgKind::TensorList});
+    if (p.required) s.last_required = i;
     if (std::string_view(p.name) == "pin_memory") s.factory = true;
   }
   FL_ASSERT(op.param_count <= kMaxParams);

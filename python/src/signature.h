@@ -15,6 +15,7 @@ inline constexpr int kMaxOuts = 6;
 struct BoundParam {
   PyObject* key;  // the interned name; a Tensor `self` is called `input` in Python
   const Param* param;
+  ArgKind kind;  // the parameter's
   Value fallback;
   bool holes = false;  // a list of tensors that may hold None
 };
@@ -24,6 +25,7 @@ struct Signature {  // one overload
   std::vector<BoundParam> params;
   int self_index = -1;  // the parameter that a method's object takes
   int positional = 0;
+  int last_required = -1;  // later ones have defaults
   // The only positional parameter is a list of ints, so loose ints fold into it: of the method, of
   // the function.
   int method_fold = -1, function_fold = -1;
