@@ -121,7 +121,6 @@ bool DualLevel::handle(const OpInfo& op, const Value* arguments, Returns& result
       ops::copy_(target, written);
     }
     if (is_dual(written)) set_tangent(self, tangent_of(written));
-    results.tensors[0] = self;
     return true;
   }
   for (int i = 0; i < results.count; i++)

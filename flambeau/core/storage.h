@@ -1,14 +1,14 @@
 // Counted memory. It also carries the version counter that all views of the memory share.
 #pragma once
-#include <atomic>
 #include <utility>
 
 #include "flambeau/core/device.h"
+#include "flambeau/core/refcount.h"
 
 namespace flambeau {
 
 struct Storage {
-  std::atomic<int32_t> refs{1};
+  RefCount refs;
   uint32_t version = 0;
   Device device;
   bool resizable = true;
@@ -21,13 +21,9 @@ struct Storage {
   void* context = nullptr;
   void* py = nullptr;  // the Python storage object, if one exists
 
-  void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void incref() { refs.up(); }
   void decref() {
-    // The sole owner needs no atomic read-modify-write.
-    if (refs.load(std::memory_order_acquire) == 1 ||
-        refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      destroy();
-    }
+    if (refs.down()) destroy();
   }
   FL_API void destroy();
 };

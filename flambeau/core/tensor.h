@@ -28,7 +28,7 @@ enum TensorFlags : uint8_t {
 };
 
 struct TensorImpl {
-  std::atomic<int32_t> refs{1};
+  RefCount refs;
   DType dtype = DType::Float32;
   uint8_t ndim = 0;
   uint8_t flags = kContiguous;
@@ -54,12 +54,9 @@ struct TensorImpl {
   static constexpr int kInlineDims = 6;
   int64_t inline_[2 * kInlineDims];
 
-  void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void incref() { refs.up(); }
   void decref() {
-    if (refs.load(std::memory_order_acquire) == 1 ||
-        refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      destroy();
-    }
+    if (refs.down()) destroy();
   }
   bool requires_grad() const {
     return flags & kRequiresGrad ||
@@ -69,7 +66,9 @@ struct TensorImpl {
   uint32_t version() const { return counter->version; }
   void bump_version() { counter->version++; }
   int64_t offset() const {
-    return storage->data ? (data - storage->data) / itemsize(dtype) : meta_offset;
+    // Item sizes are powers of two.
+    return storage->data ? (data - storage->data) >> __builtin_ctzll(uint64_t(itemsize(dtype)))
+                         : meta_offset;
   }
   int64_t meta_offset = 0;  // element offset where there is no memory
 

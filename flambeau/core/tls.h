@@ -31,8 +31,9 @@ struct Tls {
   void* engine = nullptr;  // the node whose backward is running, if any
   void* dying = nullptr;   // nodes that wait to be released, so that long chains do not recurse
   bool draining = false;
-  void* notes = nullptr;  // pending error notes (core/error.cpp)
-  bool watched = false;   // will end_thread run?
+  void* notes = nullptr;      // pending error notes (core/error.cpp)
+  bool watched = false;       // will end_thread run?
+  bool counts_alone = false;  // see core/refcount.h
 
   void end_thread();
 };

@@ -317,7 +317,7 @@ Ints broadcast_sizes(std::string_view op, Inputs inputs) {
   return sizes;
 }
 
-Device check_devices(std::string_view op, Inputs inputs, std::string_view names) {
+Device mixed_device(std::string_view op, Inputs inputs, std::string_view names) {
   Device device{};
   bool first = true, zero_dim = true;
   for (const Tensor* t : inputs) {

@@ -38,8 +38,15 @@ FL_API Tensor& pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, 
 
 // Sizes that `inputs` broadcast to; an error names the op and all shapes.
 FL_API Ints broadcast_sizes(std::string_view op, Inputs inputs);
+// The device of tensors that are not all on one: an error, but for 0-d cpu tensors.
+FL_API Device mixed_device(std::string_view op, Inputs inputs, std::string_view names);
 // All on one device (0-d cpu tensors go everywhere). Returns it.
-FL_API Device check_devices(std::string_view op, Inputs inputs, std::string_view names = {});
+inline Device check_devices(std::string_view op, Inputs inputs, std::string_view names = {}) {
+  bool same = inputs.size() && (*inputs.begin())->defined();
+  Device device = same ? (*inputs.begin())->device() : Device{};
+  for (const Tensor* t : inputs) same = same && (!t->defined() || t->device() == device);
+  return FL_LIKELY(same) ? device : mixed_device(op, inputs, names);
+}
 // The same for a list, which must not be empty.
 FL_API Device list_device(std::string_view op, TensorList tensors);
 // dst[...] = src[...], broadcast and cast; no tape.

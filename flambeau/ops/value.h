@@ -67,11 +67,21 @@ struct Returns {
   } kind = Nothing;
   uint8_t count = 0;
   const Tensor* written = nullptr;  // Written: an argument that the op changed and gave back
-  std::array<Tensor, 6> tensors;    // One, Tuple
+  union {
+    std::array<Tensor, 6> tensors;  // One, Tuple: the first `count`, the others stay undefined
+  };
   std::vector<Tensor> list;
-  int64_t integer = 0;
-  double real = 0;
-  Scalar scalar;
+  union {
+    int64_t integer = 0;
+    double real;
+    Scalar scalar;
+  };
+
+  Returns() : tensors{} {}
+  Returns(const Returns&) = delete;
+  ~Returns() {
+    for (int i = 0; i < count; i++) tensors[size_t(i)].~Tensor();
+  }
 };
 
 // ---- C++ type <-> Value, one place for every function type ----

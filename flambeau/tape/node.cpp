@@ -84,9 +84,7 @@ void* allocate_node(size_t bytes) {
 
 // Released one by one from a list: a chain of a million nodes must not recurse.
 void Node::decref() {
-  if (refs.load(std::memory_order_acquire) != 1 &&
-      refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
-    return;
+  if (!refs.down()) return;
   next_dying = static_cast<Node*>(tls.dying);
   tls.dying = this;
   if (tls.draining) return;

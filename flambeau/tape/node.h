@@ -53,7 +53,7 @@ class SavedResult;
 
 struct Node {
   const NodeType* type;
-  std::atomic<int32_t> refs{1};
+  RefCount refs;
   uint16_t edge_count = 0;
   uint16_t output_count = 1;
   bool released = false;  // the saved values are gone: a second backward is an error
@@ -72,7 +72,7 @@ struct Node {
   bool py_owned = false;         // the node keeps that object alive, and not the other way round
   SavedResult* results[2] = {};  // slots that hold outputs of this node
 
-  void incref() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void incref() { refs.up(); }
   FL_API void decref();
   // Does somebody want the gradient of one of these edges?
   template <class... I>

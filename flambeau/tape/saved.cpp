@@ -146,12 +146,11 @@ void leave_node(TensorImpl* impl) {
     if (!slot || slot->raw_ != impl) continue;
     slot->raw_ = nullptr;
     if (node->refs.load(std::memory_order_acquire) == 1 || node->released) continue;
-    impl->refs.fetch_add(
-        1, std::memory_order_relaxed);  // may be dying: the handle must not free it again
+    impl->refs.up();  // may be dying: the handle must not free it again
     Tensor handle(impl);
     slot->owned_ = alias(handle);
     handle.release();
-    impl->refs.fetch_sub(1, std::memory_order_relaxed);
+    (void)impl->refs.down();
   }
   impl->grad_fn = nullptr;
   node->decref();

@@ -23,7 +23,7 @@ PyObject* shape(PyObject* self, void*) {
   const Tensor& t = object->tensor;
   int64_t ndim = t.ndim();
   if (FL_LIKELY(object->shape && PyTuple_Size(object->shape) == ndim) &&
-      std::equal(t->sizes, t->sizes + ndim, object->kept))
+      t.sizes() == IntList(object->kept, size_t(ndim)))
     return Py_NewRef(object->shape);
   return guarded([&] {
     PyObject* fresh = new_size(t.sizes());

@@ -64,9 +64,14 @@ struct Export {
   Tensor tensor;
   Ints sizes, strides;
 };
+// Called by whoever took the capsule, on any thread.
 template <class Managed>
 void drop_export(Managed* managed) {
+  bool python = Py_IsInitialized();
+  PyGILState_STATE gil{};
+  if (python) gil = PyGILState_Ensure();
   delete static_cast<Export<Managed>*>(managed->context);
+  if (python) PyGILState_Release(gil);
 }
 
 template <class Managed>

@@ -140,6 +140,8 @@ PyMethodDef functions[] = {
 
 void init_modes(PyObject* module) {
   checked(PyModule_AddFunctions(module, functions));
+  // Python code works on tensors under the GIL; other threads' counts stay atomic.
+  tls.counts_alone = true;
   if (PyGILState_Check) long_work_hooks = {give_up_gil, take_gil};
 }
 

@@ -28,8 +28,11 @@ using VecFor = typename VecType<T>::type;
 
 // Stores the first n lanes of a result as elements of type Out: a mask as bytes 0 and 1, the real
 // part of a complex result where Out is real, else the lanes as they are.
+//
+// Inlined always: GCC leaves no vzeroupper in a function that takes registers as arguments, and the
+// SSE code that runs next would pay for it many times over.
 template <class Out, class R>
-void store_result(void* out, int64_t i, R x, int64_t n) {
+[[gnu::always_inline]] inline void store_result(void* out, int64_t i, R x, int64_t n) {
   if constexpr (std::is_same_v<R, bool>) {
     static_cast<bool*>(out)[i] = x;
   } else if constexpr (std::is_same_v<Out, bool>) {
