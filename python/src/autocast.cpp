@@ -1,7 +1,10 @@
-// Automatic mixed precision: while autocast is on, ops whose row is in the first list run in the
-// lower type, those of the second in float32, those of the third in the widest of their arguments.
+// Automatic mixed precision: while autocast is on, ops whose row says `autocast = "lower"` run in
+// the lower type (products gain from it), those with "float32" in that (losses and decompositions
+// would lose), those with "widest" in the widest of their arguments. The rows follow torch's lists
+// for CPUs.
 #include <unordered_map>
 
+#include "flambeau/generated/autocast.h"
 #include "flambeau/generated/ops.h"
 #include "flambeau/ops/slow.h"
 #include "python/src/arguments.h"
@@ -13,74 +16,6 @@ namespace {
 
 enum class Rule : uint8_t { None, Lower, Single, Widest };
 
-// torch's lists for the CPU: products gain from the lower type, losses and decompositions lose.
-constexpr const char* kLower[] = {"conv1d",
-                                  "conv2d",
-                                  "conv3d",
-                                  "convolution",
-                                  "conv_transpose1d",
-                                  "conv_transpose2d",
-                                  "conv_transpose3d",
-                                  "bmm",
-                                  "mm",
-                                  "baddbmm",
-                                  "addmm",
-                                  "addbmm",
-                                  "linear",
-                                  "matmul",
-                                  "linalg_vecdot",
-                                  "prelu",
-                                  "scaled_dot_product_attention"};
-constexpr const char* kSingle[] = {"avg_pool3d",
-                                   "binary_cross_entropy",
-                                   "binary_cross_entropy_with_logits",
-                                   "grid_sampler",
-                                   "polar",
-                                   "prod",
-                                   "quantile",
-                                   "nanquantile",
-                                   "stft",
-                                   "cdist",
-                                   "trace",
-                                   "view_as_complex",
-                                   "cholesky",
-                                   "cholesky_inverse",
-                                   "cholesky_solve",
-                                   "inverse",
-                                   "lu_solve",
-                                   "ormqr",
-                                   "pinverse",
-                                   "max_pool3d",
-                                   "max_unpool2d",
-                                   "max_unpool3d",
-                                   "adaptive_avg_pool3d",
-                                   "reflection_pad1d",
-                                   "reflection_pad2d",
-                                   "replication_pad1d",
-                                   "replication_pad2d",
-                                   "replication_pad3d",
-                                   "mse_loss",
-                                   "cosine_embedding_loss",
-                                   "nll_loss",
-                                   "nll_loss2d",
-                                   "nll_loss_nd",
-                                   "hinge_embedding_loss",
-                                   "poisson_nll_loss",
-                                   "smooth_l1_loss",
-                                   "cross_entropy_loss",
-                                   "l1_loss",
-                                   "huber_loss",
-                                   "margin_ranking_loss",
-                                   "soft_margin_loss",
-                                   "triplet_margin_loss",
-                                   "multi_margin_loss",
-                                   "ctc_loss",
-                                   "kl_div",
-                                   "multilabel_margin_loss",
-                                   "geqrf",
-                                   "svd"};
-constexpr const char* kWidest[] = {"stack", "cat", "index_copy"};
-
 // The whole rooms fft and linalg (but products) stay in float32.
 bool is_single_room(std::string_view name) {
   return name.starts_with("fft_") || (name.starts_with("linalg_") && name != "linalg_vecdot" &&
@@ -90,9 +25,8 @@ bool is_single_room(std::string_view name) {
 Rule rule_of(const OpInfo& op) {
   static const std::unordered_map<std::string_view, Rule> known = [] {
     std::unordered_map<std::string_view, Rule> rules;
-    for (const char* name : kLower) rules[name] = Rule::Lower;
-    for (const char* name : kSingle) rules[name] = Rule::Single;
-    for (const char* name : kWidest) rules[name] = Rule::Widest;
+    for (auto [name, rule] : kAutocast)
+      rules[name] = *rule == 'l' ? Rule::Lower : *rule == 'f' ? Rule::Single : Rule::Widest;
     return rules;
   }();
   auto at = known.find(op.name);

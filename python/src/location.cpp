@@ -79,7 +79,8 @@ std::atomic<bool> any_waiting;
 void drop(Location& where) {
   auto* code = static_cast<PyObject*>(std::exchange(where.code, nullptr));
   if (!code || !Py_IsInitialized()) return;
-  if (FL_LIKELY(PyGILState_Check && PyGILState_Check())) {
+  bool held = tls.counts_alone || (PyGILState_Check && PyGILState_Check());
+  if (FL_LIKELY(held)) {
     Py_DECREF(code);
     if (FL_LIKELY(!any_waiting.load(std::memory_order_relaxed))) return;
     std::vector<PyObject*> list;

@@ -1,5 +1,8 @@
 // Module.state_dict below its arguments: walks a module and its children, and turns to Python only
 // where a class overrides a step or a hook is registered.
+#include <algorithm>
+#include <vector>
+
 #include "flambeau/generated/ops.h"
 #include "python/src/module_base.h"
 #include "python/src/torch_function.h"
@@ -18,6 +21,7 @@ PyObject *version_key, *metadata_key, *before_key, *after_key, *extra_key;
 struct Saving {
   PyObject *destination, *metadata;
   bool keep_vars;
+  std::vector<PyTypeObject*>* plain;  // classes seen to override nothing
 };
 
 // The function that Module itself has for a step.
@@ -32,10 +36,23 @@ PyObject* class_of(ModuleObject* m) {
   return reinterpret_cast<PyObject*>(Py_TYPE(reinterpret_cast<PyObject*>(m)));
 }
 
-bool overrides(ModuleObject* m, Step step) {
-  if (step != kExtra && m->dict && PyDict_GetItemWithError(m->dict, step_keys[step])) return true;
+bool class_overrides(ModuleObject* m, Step step) {
   Ref found = own(PyObject_GetAttr(class_of(m), step_keys[step]));
   return found.get() != standard(step);
+}
+
+bool is_plain(ModuleObject* m, const Saving& to) {
+  PyTypeObject* type = Py_TYPE(&m->ob_base);
+  if (std::find(to.plain->begin(), to.plain->end(), type) != to.plain->end()) return true;
+  for (Step step : {kStateDict, kSave, kExtra})
+    if (class_overrides(m, step)) return false;
+  to.plain->push_back(type);
+  return true;
+}
+
+bool overrides(ModuleObject* m, const Saving& to, Step step) {
+  if (step != kExtra && m->dict && PyDict_GetItemWithError(m->dict, step_keys[step])) return true;
+  return !is_plain(m, to) && class_overrides(m, step);
 }
 
 Ref joined(PyObject* prefix, PyObject* name) { return own(PyUnicode_Concat(prefix, name)); }
@@ -71,7 +88,7 @@ void save_own(ModuleObject* m, const Saving& to, PyObject* prefix) {
     checked(skip);
     if (!skip) put(name, value);
   });
-  if (!overrides(m, kExtra)) return;
+  if (!overrides(m, to, kExtra)) return;
   Ref key = joined(prefix, extra_key);
   Ref state = own(PyObject_CallMethodObjArgs(&m->ob_base, step_keys[kExtra], nullptr));
   checked(PyObject_SetItem(to.destination, key.get(), state.get()));
@@ -100,7 +117,7 @@ bool has_hooks(ModuleObject* m, int slot) {
 Ref save_module(PyObject* module, const Saving& to, PyObject* prefix);
 
 void save_child(PyObject* child, const Saving& to, PyObject* prefix) {
-  if (FL_LIKELY(is_module(child) && !overrides(as_module(child), kStateDict))) {
+  if (FL_LIKELY(is_module(child) && !overrides(as_module(child), to, kStateDict))) {
     (void)save_module(child, to, prefix);
     return;
   }
@@ -119,7 +136,7 @@ Ref save_module(PyObject* module, const Saving& to, PyObject* prefix) {
   Ref local = note_version(m, to, prefix);
   if (has_hooks(m, kStateDictPreHooks))
     Ref done = own(PyObject_CallMethodObjArgs(module, before_key, prefix, keep_vars, nullptr));
-  if (overrides(m, kSave))
+  if (overrides(m, to, kSave))
     Ref done = own(PyObject_CallMethodObjArgs(module, step_keys[kSave], to.destination, prefix,
                                               keep_vars, nullptr));
   else
@@ -134,12 +151,6 @@ Ref save_module(PyObject* module, const Saving& to, PyObject* prefix) {
       PyObject_CallMethodObjArgs(module, after_key, to.destination, prefix, local.get(), nullptr));
 }
 
-Saving saving_to(PyObject* destination, Ref& metadata, bool keep_vars) {
-  metadata = Ref(PyObject_GetAttr(destination, metadata_key));
-  if (!metadata) PyErr_Clear();
-  return {destination, metadata.get(), keep_vars};
-}
-
 // _save_state(module, destination, prefix, keep_vars): the whole of state_dict.
 // _save_own_state(...): the module's own entries.
 template <bool whole>
@@ -151,8 +162,10 @@ PyObject* save(PyObject*, PyObject* args) {
       throw ErrorSet{};
     FL_CHECK(is_module(module), TypeError, "state_dict: expected a Module, got {}",
              type_name(module));
-    Ref metadata;
-    Saving to = saving_to(destination, metadata, keep_vars);
+    Ref metadata(PyObject_GetAttr(destination, metadata_key));
+    if (!metadata) PyErr_Clear();
+    std::vector<PyTypeObject*> plain;
+    Saving to{destination, metadata.get(), keep_vars != 0, &plain};
     if (whole) return save_module(module, to, prefix).release();
     ModuleObject* m = as_module(module);
     if (m->published) refresh_slots(m);

@@ -11,7 +11,8 @@ PyTypeObject* parameter_type;
 
 namespace {
 
-// Freed plain objects wait here. A free list saves a trip through the collector's allocator.
+// Freed plain objects wait here, untracked and with their reference to the type: to take one is to
+// set its count. It saves a trip through the collector's allocator.
 constexpr int kCached = 256;
 PyTensor* cache[kCached];
 int cached = 0;
@@ -47,7 +48,7 @@ PyObject* wrap(Tensor t) {
   PyTensor* object;
   if (FL_LIKELY(cached && !t->is_parameter)) {
     object = cache[--cached];
-    PyObject_Init(reinterpret_cast<PyObject*>(object), tensor_type);
+    object->ob_base.ob_refcnt = 1;  // the whole word, whose upper half later versions use for flags
   } else {
     object = PyObject_GC_New(PyTensor, t->is_parameter ? parameter_type : tensor_type);
     if (!object) throw ErrorSet{};
@@ -105,10 +106,10 @@ void tensor_dealloc(PyObject* self) {
   Py_CLEAR(object->shape);
   if (FL_LIKELY(type == tensor_type && cached < kCached)) {
     cache[cached++] = object;
-  } else {
-    auto free = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
-    free(self);
+    return;
   }
+  auto free = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
+  free(self);
   Py_DECREF(type);
 }
 

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import sys
 import weakref
 
 import flambeau as torch
@@ -120,3 +121,11 @@ def test_constants_pickle_by_name():
     assert pickle.loads(pickle.dumps(torch.device("cpu"))) == torch.device("cpu")
     size = pickle.loads(pickle.dumps(torch.Size([1, 2])))
     assert type(size) is torch.Size and size == (1, 2)
+
+
+def test_objects_that_come_and_go_hold_the_type_only_while_they_wait():
+    before = sys.getrefcount(torch.Tensor)
+    for _ in range(20):
+        kept = [torch.ones(1) for _ in range(600)]
+        del kept
+    assert sys.getrefcount(torch.Tensor) - before <= 256  # objects that wait to be used again

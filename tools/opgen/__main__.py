@@ -49,6 +49,7 @@ def headers(all_ops: list[Op], sets: list[OpSet]):
     yield "impl.h", header(what, "ops/value", lines, "flambeau::ops")
     yield "kernels.h", header("pointwise tables", "kernels/table", kernel_tables(all_ops))
     yield "infos.h", header("the table of ops", "ops/op_info", bindings.declarations(sets))
+    yield "autocast.h", header("what autocast casts to", "core/config", bindings.autocast(sets))
     yield "operators.h", header("operators", "generated/ops", bindings.operators(sets))
 
 

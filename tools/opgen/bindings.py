@@ -92,6 +92,12 @@ def declarations(sets: list[OpSet]) -> str:
     return text + "".join(declared.format(s.name) for s in sets)
 
 
+def autocast(sets: list[OpSet]) -> str:
+    casting = [s for s in sets if s.row.autocast and not s.inplace]
+    lines = "".join(f'    {{"{s.name}", "{s.row.autocast}"}},\n' for s in casting)
+    return f"inline constexpr const char* kAutocast[][2] = {{\n{lines}}};\n"
+
+
 def index(sets: list[OpSet]) -> str:
     addresses = "".join(f"    &kSet_{s.name},\n" for s in sets)
     all_ops = "std::span<const OpSet* const> all_ops() { return kAll; }\n"

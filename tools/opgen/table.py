@@ -19,6 +19,7 @@ FORMS_OF = {  # by kind, where a row does not say
 FORMS = "function method inplace out nn linalg fft special sparse nested".split()
 BODIES = "fwd body kernel impl".split()
 FIELDS = "sig kind forms operator alias dtype types shape layout base ignore grad autocast tags doc"
+AUTOCAST = "lower float32 widest"
 # Numbers that take part in type promotion when a pointwise row has them.
 PROMOTING = {"self", "other", "exponent", "min", "max"}
 
@@ -68,6 +69,8 @@ def check(row: Row) -> None:
         bad(f"exactly one of {', '.join(BODIES)} is needed, got {bodies or 'none'}")
     if not set(row.forms) <= set(FORMS):
         bad(f"forms must be of {', '.join(FORMS)}, got {' '.join(row.forms)}")
+    if row.autocast and row.autocast not in AUTOCAST.split():
+        bad(f"autocast must be one of {AUTOCAST}, got {row.autocast!r}")
     for sig in row.sigs:
         if sig.name != row.key.split(".")[0]:
             bad(f"the schema names {sig.name!r}")
