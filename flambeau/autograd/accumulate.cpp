@@ -190,6 +190,7 @@ Tensor& Tensor::set_requires_grad(bool on) {
            "requires_grad: a tensor with a history (of {}) cannot be told not to require grad; use "
            "detach()",
            p_->grad_fn ? p_->grad_fn->type->op : "");
+  if (FL_UNLIKELY(p_->flags & kBatched)) p_->meta->batched_value.set_requires_grad(on);
   p_->flags = uint8_t(on ? p_->flags | kRequiresGrad : p_->flags & ~kRequiresGrad);
   return *this;
 }

@@ -41,13 +41,14 @@ Tensor scale_of(const Tensor& g, const Tensor& total_weight, int64_t reduction) 
 Tensor cross_entropy_grad(const Tensor& g, const Tensor& self, const Tensor& target,
                           const Tensor& weight, const Tensor& lse, const Tensor& total_weight,
                           int64_t reduction, int64_t ignore_index, double label_smoothing) {
-  Tensor classes = dense(ops::as_int64(target));
   if (tls.grad) {
-    Tensor shares = target_shares(self, classes, weight, ignore_index, label_smoothing);
+    Tensor shares =
+        target_shares(self, ops::as_int64(target), weight, ignore_index, label_smoothing);
     int64_t dim = 1;
     Tensor all = ops::detach(ops::sum(shares, IntList(&dim, 1), true));
     return (ops::softmax(self, 1) * all - shares) * scale_of(g, total_weight, reduction);
   }
+  Tensor classes = dense(ops::as_int64(target));
   Tensor x = dense(self), w = dense(weight), grad = dense(g);
   Tensor gx = new_tensor(x.sizes(), x.dtype(), x.device());
   if (!has_memory(x)) return gx;
@@ -60,10 +61,10 @@ Tensor cross_entropy_grad(const Tensor& g, const Tensor& self, const Tensor& tar
 Tensor nll_loss_grad(const Tensor& g, const Tensor& self, const Tensor& target,
                      const Tensor& weight, const Tensor& total_weight, int64_t reduction,
                      int64_t ignore_index) {
-  Tensor classes = dense(ops::as_int64(target));
   if (tls.grad)
-    return -target_shares(self, classes, weight, ignore_index, 0) *
+    return -target_shares(self, ops::as_int64(target), weight, ignore_index, 0) *
            scale_of(g, total_weight, reduction);
+  Tensor classes = dense(ops::as_int64(target));
   Tensor w = dense(weight), grad = dense(g);
   Tensor gx = new_tensor(self.sizes(), self.dtype(), self.device());
   if (!has_memory(gx)) return gx;

@@ -76,7 +76,7 @@ Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList base_str
   int64_t room =
       std::max(base_offset + reach_of(base_sizes, base_strides), offset + reach_of(size, stride)) -
       low + 1;
-  Tensor memory = ops::zeros({room}, g.dtype(), {}, g.device());
+  Tensor memory = ops::new_zeros(g, {room});
   add_to_region(memory, g, size, stride, offset - low);
   if (overlaps(base_sizes, base_strides)) {
     // The base's own gradient will be summed over what shares an element.
@@ -94,7 +94,7 @@ namespace {
 // made.
 template <class View>
 Tensor embed(const Tensor& g, IntList sizes, View view) {
-  Tensor zeros = ops::zeros(sizes, g.dtype(), {}, g.device());
+  Tensor zeros = ops::new_zeros(g, sizes);
   Tensor part = view(zeros);
   ops::copy_(part, g);
   return zeros;
@@ -172,7 +172,7 @@ Tensor unfold_backward(const Tensor& g, IntList sizes, int64_t dimension, int64_
   if (sizes.empty()) return size ? ops::reshape(g, {}) : ops::zeros({}, g.dtype(), {}, g.device());
   int64_t dim = wrap_dim("unfold", dimension, int64_t(sizes.size()));
   // Windows overlap: each offset inside the window is a slice without overlap.
-  Tensor total = ops::zeros(sizes, g.dtype(), {}, g.device());
+  Tensor total = ops::new_zeros(g, sizes);
   int64_t windows = (sizes[size_t(dim)] - size) / step + 1;
   for (int64_t k = 0; k < size; k++) {
     Tensor part = ops::slice(total, dim, k, k + (windows - 1) * step + 1, step);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "flambeau/autograd/accumulate.h"
+#include "flambeau/autograd/batch.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/tape/view.h"
 
@@ -352,6 +353,12 @@ std::vector<Tensor> Pass::run() {
 }  // namespace
 
 std::vector<Tensor> run_backward(const BackwardCall& call) {
+  if (FL_UNLIKELY(tls.levels != nullptr) && is_batched_call(call))
+    return run_batched_backward(call);
+  return run_plain_backward(call);
+}
+
+std::vector<Tensor> run_plain_backward(const BackwardCall& call) {
   std::vector<Tensor> found = Pass(call).run();
   if (!call.accumulate) return found;
   Restore<bool> grad(tls.grad, call.create_graph);

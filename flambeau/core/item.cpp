@@ -8,6 +8,9 @@ namespace flambeau {
 Scalar Tensor::item() const {
   FL_CHECK(numel() == 1, RuntimeError, "item: a tensor with one element is needed, got shape {}",
            sizes());
+  FL_CHECK(!(p_->flags & kBatched), RuntimeError,
+           "item: inside vmap a tensor has one value per example; a condition or number cannot "
+           "depend on it, use where(...) or stay with tensors");
   FL_CHECK(device().type != DeviceType::Meta, RuntimeError, "item: a meta tensor has no values");
   switch (dtype()) {
     case DType::Bool:

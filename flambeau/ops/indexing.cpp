@@ -382,8 +382,10 @@ namespace {
 // Negative indices count from the end of the dim here, unlike in gather.
 Tensor wrapped(const Tensor& indices, int64_t size) {
   if (!has_memory(indices)) return indices;
-  Tensor flat = dense(indices);
-  if (find_bad_index(flat.data<int64_t>(), flat.numel(), 0, size) < 0) return indices;
+  if (!(indices->flags & kBatched)) {
+    Tensor flat = dense(indices);
+    if (find_bad_index(flat.data<int64_t>(), flat.numel(), 0, size) < 0) return indices;
+  }
   return where(lt(indices, Scalar(int64_t{0})), add(indices, Scalar(size)), indices);
 }
 

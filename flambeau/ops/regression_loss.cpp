@@ -45,7 +45,7 @@ Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reducti
 
 Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& target, const Tensor& weight,
                                  int64_t reduction) {
-  if (has_memory(self) && self.numel()) {
+  if (has_memory(self) && self.numel() && !(self->flags & kBatched)) {
     Tensor inside = logical_and(self >= kZero, self <= kOne);
     FL_CHECK(all(inside).item().to_bool(), RuntimeError,
              "binary_cross_entropy: probabilities must be in [0, 1], got {} to {}",

@@ -91,6 +91,10 @@ void write_into(std::string_view op, const Tensor& self, const Tensor& value) {
 }
 
 void check_out(std::string_view op, Inputs inputs, Inputs outs) {
+  for (Inputs list : {inputs, outs})
+    for (const Tensor* t : list)
+      FL_CHECK(!t->defined() || !((*t)->flags & kBatched), RuntimeError,
+               "{}: out= cannot be used inside vmap", op);
   if (!tls.grad) return;
   for (const Tensor* t : inputs) {
     FL_CHECK(

@@ -29,8 +29,24 @@ const OpSet* find_op(std::string_view name) {
 
 namespace detail {
 
+namespace {
+
+// Without a level nobody can say what a batched tensor stands for.
+void check_no_batch(const OpInfo& op, const Value* arguments) {
+  for (int i = 0; i < op.param_count; i++) {
+    const Value& v = arguments[i];
+    uint32_t count = v.kind == Value::TensorRef ? 1 : v.kind == Value::TensorRun ? v.count : 0;
+    for (uint32_t k = 0; k < count; k++)
+      FL_CHECK(!v.tensor[k].defined() || !(v.tensor[k]->flags & kBatched), RuntimeError,
+               "{}: a tensor from inside a vmap that is over was used", op.name);
+  }
+}
+
+}  // namespace
+
 bool ask_levels(const OpInfo& op, const Value* arguments, Returns& results) {
   Level* all = tls.levels;
+  if (!all) check_no_batch(op, arguments);
   for (Level* level = all; level; level = level->outer) {
     if (tls.depth && !level->sees_inner) continue;
     Restore<Level*> outer(tls.levels,

@@ -20,7 +20,7 @@ void check_square(std::string_view op, const Tensor& a) {
 
 // A zero on R's diagonal: A is singular.
 void check_regular(const Tensor& r) {
-  if (!has_memory(r)) return;
+  if (!has_memory(r) || r->flags & kBatched) return;
   Tensor pivots = dense(to(abs(diagonal(detach(r), 0, -2, -1)), DType::Float64));
   for (int64_t i = 0; i < pivots.numel(); i++)
     FL_CHECK(pivots.data<double>()[i] != 0, LinAlgError,

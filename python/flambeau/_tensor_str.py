@@ -187,6 +187,9 @@ def _with_facts(text, facts, indent):
 
 
 def _str(t, *, tensor_contents=None):
+    if batched := _C._vmap_values(t):
+        values, level = batched
+        return f"BatchedTensor(lvl={level}, bdim=0, value={_str(values)})"
     plain = type(t) in (_C.Tensor, _C.Parameter)
     prefix = "tensor(" if plain else type(t).__name__ + "("
     _C._disable_overrides(1)

@@ -48,6 +48,8 @@ bool dtype_of_format(const char* text, DType& dtype) {
 void fill_buffer(const Tensor& t, Py_buffer* view, int flags) {
   int64_t item = itemsize(t.dtype()), n = t.ndim();
   static char nowhere;
+  FL_CHECK(!(t->flags & kBatched), RuntimeError,
+           "tensor: inside vmap one has no memory to export, each example has its own values");
   view->buf = t->data ? t->data : &nowhere;
   view->len = t.numel() * item;
   view->itemsize = item;

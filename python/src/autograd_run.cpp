@@ -1,6 +1,7 @@
 // Running the tape: x.backward() and what autograd.backward and autograd.grad share.
 #include <unordered_set>
 
+#include "flambeau/autograd/batch.h"
 #include "flambeau/tape/view.h"
 #include "python/src/arguments.h"
 #include "python/src/autograd_node.h"
@@ -89,6 +90,8 @@ PyObject* has_other_leaves(PyObject*, PyObject* args) {
     std::vector<Tensor> from, stop;
     append_tensors(from, roots, "a root", false);
     append_tensors(stop, tensors, "a tensor", false);
+    for (auto* list : {&from, &stop})
+      for (Tensor& t : *list) t = unbatched(t);
     std::unordered_set<const void*> seen;
     for (const Tensor& t : stop)
       seen.insert(t->grad_fn ? static_cast<void*>(t->grad_fn) : t.impl());

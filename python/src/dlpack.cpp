@@ -76,6 +76,8 @@ void drop_export(Managed* managed) {
 
 template <class Managed>
 Managed* make_export(const Tensor& t) {
+  FL_CHECK(!(t->flags & kBatched), RuntimeError,
+           "tensor: inside vmap one has no memory to export, each example has its own values");
   auto* e = new Export<Managed>{{}, t, t.sizes(), t.strides()};
   e->managed.context = e;
   e->managed.deleter = drop_export<Managed>;

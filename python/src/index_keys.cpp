@@ -96,6 +96,7 @@ Key tensor_key(Tensor t) {
   DType dtype = key.tensor.dtype();
   FL_CHECK(is_integer(dtype) || dtype == DType::Bool, IndexError,
            "index: a tensor of indices must be int64, int32, bool or uint8, got {}", dtype);
+  if (key.tensor->flags & kBatched && !is_mask_dtype(dtype)) return key;  // differs by example
   key.kind = is_mask_dtype(dtype) ? Key::Flag : Key::Int;
   key.integer = key.tensor.item().to_int();
   return key;

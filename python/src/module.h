@@ -28,6 +28,7 @@ void init_autograd(PyObject* module);
 void init_saved_hooks(PyObject* module);
 void init_function(PyObject* module);
 void init_forward(PyObject* module);
+void init_vmap(PyObject* module);
 void init_module_base(PyObject* module);
 void init_optim(PyObject* module);
 

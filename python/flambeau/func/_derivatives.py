@@ -9,6 +9,7 @@ import functools
 import flambeau
 from flambeau import _C, Tensor
 from flambeau.autograd import grad as _grad
+from flambeau.func._vmap import vmap
 from flambeau.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 
@@ -18,6 +19,7 @@ def _fresh(x):
         raise ValueError(f"Expected tensors to differentiate by, got {type(x).__name__}")
     if not (x.is_floating_point() or x.is_complex()):
         return x
+    x = _C._vmap_everywhere(x)  # inside vmap each example has its own
     return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
 
 
@@ -49,14 +51,16 @@ def _released(tree, keep):
     return tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
 
 
-def _gradients(outputs, inputs, weights):
-    """Gradients with a graph of their own; zeros where there is no path."""
+def _gradients(outputs, inputs, weights, graph=True):
+    """Gradients, with a graph of their own if somebody can use it; zeros where there is no path."""
     pairs = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
     wanted = [x for x in inputs if x.requires_grad]
     found = [None] * len(wanted)
     if pairs and wanted:
         roots, weights = zip(*pairs)
-        found = _grad(roots, wanted, weights, create_graph=True, allow_unused=True)
+        found = _grad(
+            roots, wanted, weights, retain_graph=True, create_graph=graph, allow_unused=True
+        )
     found = iter(found)
     grads = [next(found) if x.requires_grad else None for x in inputs]
     return [flambeau.zeros_like(x) if g is None else g for g, x in zip(grads, inputs)]
@@ -117,8 +121,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
                     "grad: the function must return a tensor of no dims, got shape "
                     f"{tuple(value.shape)}"
                 )
-            grads = _gradients([value], inputs.tensors, [flambeau.ones_like(value)])
-        keep = inputs.keeps([value])
+            keep = inputs.keeps([value])
+            grads = _gradients([value], inputs.tensors, [flambeau.ones_like(value)], keep)
         value, aux = _released(value, keep), _released(aux, keep)
         grads = _released(inputs.rebuilt(grads), keep)
         return (grads, (value, aux)) if has_aux else (grads, value)
@@ -151,9 +155,9 @@ def vjp(func, *primals, has_aux=False):
         weights = tree_leaves(given)
         if len(weights) != len(leaves):
             raise RuntimeError(f"vjp: expected {len(leaves)} cotangents, got {len(weights)}")
-        with flambeau.enable_grad():
-            grads = _gradients(leaves, inputs.tensors, weights)
         outer = keep or any(w.requires_grad for w in weights)
+        with flambeau.enable_grad():
+            grads = _gradients(leaves, inputs.tensors, weights, outer)
         grads = _released(inputs.rebuilt(grads), outer)
         return grads
 
@@ -161,11 +165,10 @@ def vjp(func, *primals, has_aux=False):
     return (outputs, back, aux) if has_aux else (outputs, back)
 
 
-def _pushed(leaves, inputs, tangents):
-    """J t: the gradient of v -> v J, which is linear, in the direction t."""
+def _pulled(leaves, inputs):
+    """(v, v J) for v = 0: linear in v, so that its gradient in the direction t is J t."""
     probes = [flambeau.zeros_like(o).requires_grad_() for o in leaves]
-    back = _gradients(leaves, inputs.tensors, probes)
-    return _gradients(back, probes, tangents)
+    return probes, _gradients(leaves, inputs.tensors, probes)
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
@@ -177,8 +180,9 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     with flambeau.enable_grad():
         outputs, aux = _split_aux(func(*inputs.tree), has_aux, "jvp")
         leaves, spec = _tensors_of(outputs, "jvp")
-        pushed = tree_unflatten(_pushed(leaves, inputs, directions), spec)
-    keep = inputs.keeps(leaves) or any(t.requires_grad for t in directions)
+        keep = inputs.keeps(leaves) or any(t.requires_grad for t in directions)
+        probes, back = _pulled(leaves, inputs)
+        pushed = tree_unflatten(_gradients(back, probes, directions, keep), spec)
     outputs, pushed, aux = (_released(x, keep) for x in (outputs, pushed, aux))
     return (outputs, pushed, aux) if has_aux else (outputs, pushed)
 
@@ -206,23 +210,28 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
             result = func(*_replaced(args, argnums, inputs.tree), **kwargs)
             outputs, aux = _split_aux(result, has_aux, "jacrev")
             leaves, spec = _tensors_of(outputs, "jacrev")
-            rows = [inputs.rebuilt(_jacobian_rows(o, inputs.tensors)) for o in leaves]
-        keep = inputs.keeps(leaves)
+            keep = inputs.keeps(leaves)
+            rows = [
+                inputs.rebuilt(_jacobian_rows(o, inputs.tensors, keep, chunk_size)) for o in leaves
+            ]
         jacobian = _released(tree_unflatten(rows, spec), keep)
         return (jacobian, _released(aux, keep)) if has_aux else jacobian
 
     return wrapper
 
 
-def _jacobian_rows(output, inputs):
-    rows = [
-        _gradients([element], inputs, [flambeau.ones_like(element)])
-        for element in output.reshape(-1)
-    ]
-    return [
-        flambeau.stack(column).reshape(tuple(output.shape) + tuple(x.shape))
-        for column, x in zip(zip(*rows), inputs)
-    ]
+def _basis(x):
+    """Every direction of a tensor, stacked."""
+    return flambeau.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(x.numel(), *x.shape)
+
+
+def _jacobian_rows(output, inputs, keep, chunk_size):
+    if output.numel() == 0:
+        return [flambeau.zeros(*output.shape, *x.shape, dtype=output.dtype) for x in inputs]
+    rows = vmap(
+        lambda weight: tuple(_gradients([output], inputs, [weight], keep)), chunk_size=chunk_size
+    )(_basis(output))
+    return [g.reshape(*output.shape, *x.shape) for g, x in zip(rows, inputs)]
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
@@ -235,8 +244,11 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             result = func(*_replaced(args, argnums, inputs.tree), **kwargs)
             outputs, aux = _split_aux(result, has_aux, "jacfwd")
             leaves, spec = _tensors_of(outputs, "jacfwd")
-            columns = [_jacobian_columns(leaves, inputs, i) for i in range(len(inputs.tensors))]
-        keep = inputs.keeps(leaves)
+            keep = inputs.keeps(leaves)
+            probes, back = _pulled(leaves, inputs)
+            columns = [
+                _jacobian_columns(leaves, probes, x, g, keep) for x, g in zip(inputs.tensors, back)
+            ]
         rows = [inputs.rebuilt([c[k] for c in columns]) for k in range(len(leaves))]
         jacobian = _released(tree_unflatten(rows, spec), keep)
         return (jacobian, _released(aux, keep)) if has_aux else jacobian
@@ -244,19 +256,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     return wrapper
 
 
-def _jacobian_columns(leaves, inputs, number):
+def _jacobian_columns(leaves, probes, x, back, keep):
     """Per output the derivatives by one input, its dims last."""
-    x = inputs.tensors[number]
-    pushed = []
-    for k in range(x.numel()):
-        directions = [flambeau.zeros_like(t) for t in inputs.tensors]
-        directions[number] = directions[number].contiguous()
-        directions[number].view(-1)[k] = 1
-        pushed.append(_pushed(leaves, inputs, directions))
-    return [
-        flambeau.stack(column, -1).reshape(tuple(o.shape) + tuple(x.shape))
-        for column, o in zip(zip(*pushed), leaves)
-    ]
+    if x.numel() == 0:
+        return [flambeau.zeros(*o.shape, *x.shape, dtype=o.dtype) for o in leaves]
+    columns = vmap(lambda t: tuple(_gradients([back], probes, [t], keep)), out_dims=-1)(_basis(x))
+    return [c.reshape(*o.shape, *x.shape) for c, o in zip(columns, leaves)]
 
 
 def hessian(func, argnums=0):

@@ -1,12 +1,12 @@
-"""vmap by running the function once per element of the batch and stacking the results.
+"""vmap: the function runs once, on tensors that stand for one example and hold all of them.
 
-The results are those of a map; the cost is that of a loop.
+The rules of the ops are in flambeau/autograd/batch*.cpp (docs/design/003-vmap.md).
 """
 
 import functools
 
 import flambeau
-from flambeau import Tensor
+from flambeau import _C, Tensor
 from flambeau.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -42,27 +42,42 @@ def _batch_size(leaves, dims, name):
     return sizes.pop()
 
 
-def _stacked(columns, spec, out_dims, name):
-    count = len(columns)
-    dims = [out_dims] * count if isinstance(out_dims, int) or out_dims is None else out_dims
-    if not isinstance(dims, (tuple, list)):
+def _out_dims_of(out_dims, spec, count, name):
+    """One dim (or None) for every output."""
+    if isinstance(out_dims, int) or out_dims is None:
+        return [out_dims] * count
+    if not isinstance(out_dims, (tuple, list)):
         raise ValueError(f"vmap({name}): out_dims must be an int or a tuple, got {out_dims}")
+    if len(out_dims) == 1 and count > 1 and isinstance(out_dims[0], int):
+        return list(out_dims) * count
+    dims = [d for part in out_dims for d in (part if isinstance(part, (tuple, list)) else (part,))]
     if len(dims) != count:
         raise ValueError(f"vmap({name}): out_dims {out_dims} does not fit {count} outputs")
-    results = []
-    for column, dim in zip(columns, dims):
-        if not isinstance(column[0], Tensor):
-            raise ValueError(
-                f"vmap({name}): the function must return tensors, got {type(column[0]).__name__}"
-            )
-        results.append(column[0] if dim is None else flambeau.stack(column, dim))
-    return tree_unflatten(results, spec)
+    return dims
+
+
+def _run(func, name, mapped, size, out_dims, randomness):
+    """One call on all examples; `mapped()` makes the arguments inside the level."""
+    _C._vmap_enter(size, randomness)
+    try:
+        args, kwargs = mapped()
+        outputs, spec = tree_flatten(func(*args, **kwargs))
+        dims = _out_dims_of(out_dims, spec, len(outputs), name)
+        for x in outputs:
+            if not isinstance(x, Tensor):
+                raise ValueError(
+                    f"vmap({name}): the function must return tensors, got {type(x).__name__}"
+                )
+        return [_C._vmap_unwrap(x, d) for x, d in zip(outputs, dims)], dims, spec
+    finally:
+        _C._vmap_exit()
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function that maps `func` over the dims `in_dims` of its arguments.
 
-    `randomness="same"` gives every element the same random numbers.
+    `randomness` says what ops that draw random numbers do: "error", the "same" for all examples or
+    "different". `chunk_size` bounds how many examples run at once.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
@@ -77,18 +92,44 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     def wrapper(*args, **kwargs):
         leaves, spec = tree_flatten(args)
         dims = _dims_of(in_dims, args, name)
-        count = _batch_size(leaves, dims, name)
-        if count == 0:
+        named, named_spec = tree_flatten(kwargs)
+        leaves, dims = leaves + named, dims + [0 if isinstance(x, Tensor) else None for x in named]
+        size = _batch_size(leaves, dims, name)
+        if size == 0:
             raise ValueError(f"vmap({name}): the mapped dim must not be empty")
+
+        def run(start, count):
+            def mapped():
+                inside = [
+                    x if d is None else _C._vmap_wrap(_part(x, d, start, count, size), d)
+                    for x, d in zip(leaves, dims)
+                ]
+                positional = len(inside) - len(named)
+                return (
+                    tree_unflatten(inside[:positional], spec),
+                    tree_unflatten(inside[positional:], named_spec),
+                )
+
+            return _run(func, name, mapped, count, out_dims, randomness)
+
+        if chunk_size is None or chunk_size >= size:
+            outputs, _, out_spec = run(0, size)
+            return tree_unflatten(outputs, out_spec)
         state = flambeau.get_rng_state() if randomness == "same" else None
-        rows, out_spec = [], None
-        for i in range(count):
+        parts = []
+        for start in range(0, size, chunk_size):
             if state is not None:
                 flambeau.set_rng_state(state)
-            slices = [x if d is None else x.select(d, i) for x, d in zip(leaves, dims)]
-            mapped = {k: v[i] if isinstance(v, Tensor) else v for k, v in kwargs.items()}
-            row, out_spec = tree_flatten(func(*tree_unflatten(slices, spec), **mapped))
-            rows.append(row)
-        return _stacked(list(zip(*rows)), out_spec, out_dims, name)
+            parts.append(run(start, min(chunk_size, size - start)))
+        _, found_dims, out_spec = parts[0]
+        joined = [
+            column[0] if d is None else flambeau.cat(column, d)
+            for column, d in zip(zip(*(p[0] for p in parts)), found_dims)
+        ]
+        return tree_unflatten(joined, out_spec)
 
     return wrapper
+
+
+def _part(x, dim, start, count, size):
+    return x if count == size else x.narrow(dim, start, count)
