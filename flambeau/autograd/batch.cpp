@@ -173,8 +173,15 @@ void BatchCall::load() {
   }
 }
 
+void BatchCall::clear_results() {
+  for (int i = 0; i < results.count; i++) results.tensors[size_t(i)] = Tensor();
+  results.list.clear();
+  results.count = 0;
+  results.kind = Returns::Nothing;
+}
+
 void BatchCall::run(const OpInfo& other, const Value* arguments) {
-  results = Returns();
+  clear_results();
   other.call(other.function, arguments, results);
 }
 
@@ -288,9 +295,9 @@ void write_rule(BatchCall& c) {
     }
   }
   reseat(self.impl(), batch_values(self));  // the history may have changed
+  c.clear_results();
   c.results.kind = Returns::Written;
   c.results.written = &self;
-  c.results.count = 0;
 }
 
 }  // namespace

@@ -62,7 +62,11 @@ class BatchCall {
   void run(const OpInfo& other, const Value* arguments);
   Value& operator[](int i) { return values_[size_t(i)]; }
 
-  void give(Tensor t) { put(results, std::move(t)); }
+  void clear_results();
+  void give(Tensor t) {
+    clear_results();
+    put(results, std::move(t));
+  }
   // Calls f with this level seeing the ops: for rules that are made of ops on examples.
   template <class F>
   void give_from_examples(F f) {

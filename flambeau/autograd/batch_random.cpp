@@ -27,39 +27,45 @@ Generator& generator_of(const BatchCall& c) {
   return given ? *given : default_generator();
 }
 
+// The arguments of one example.
+void load_example(BatchCall& c, int64_t b) {
+  auto one = [&](const Tensor& t) {
+    return c.level.owns(t) ? ops::select(batch_values(t), 0, b) : t;
+  };
+  for (int i = 0; i < c.count(); i++) {
+    if (c.is_tensor(i)) c.set(i, one(c.tensor(i)));
+    if (!c.is_list(i)) continue;
+    std::vector<Tensor> list;
+    for (uint32_t k = 0; k < c.given[i].count; k++) list.push_back(one(c.given[i].tensor[k]));
+    c.set(i, std::move(list));
+  }
+}
+
 // One call per example; `same`: all of them draw the same numbers.
 void loop(BatchCall& c, bool same) {
   count_batch_loop(c.op.name);
   std::vector<uint8_t> state;
   if (same) state = generator_of(c).get_state();
-  std::vector<Returns> rows(static_cast<size_t>(c.size()));
+  std::vector<std::vector<Tensor>> rows;
   for (int64_t b = 0; b < c.size(); b++) {
     if (same) generator_of(c).set_state({state.data(), state.size()});
-    auto one = [&](const Tensor& t) {
-      return c.level.owns(t) ? ops::select(batch_values(t), 0, b) : t;
-    };
-    for (int i = 0; i < c.count(); i++) {
-      if (c.is_tensor(i)) c.set(i, one(c.tensor(i)));
-      if (!c.is_list(i)) continue;
-      std::vector<Tensor> list;
-      for (uint32_t k = 0; k < c.given[i].count; k++) list.push_back(one(c.given[i].tensor[k]));
-      c.set(i, std::move(list));
-    }
+    load_example(c, b);
     c.run();
-    rows[size_t(b)] = std::move(c.results);
+    bool list = c.results.kind == Returns::List;
+    auto* first = c.results.tensors.data();
+    rows.push_back(list ? c.results.list : std::vector<Tensor>(first, first + c.results.count));
   }
-  c.results = Returns();
-  const Returns& first = rows[0];
-  c.results.kind = first.kind;
-  c.results.count = first.count;
-  std::vector<Tensor> column(rows.size());
-  for (size_t i = 0; i < first.count; i++) {
-    for (size_t b = 0; b < rows.size(); b++) column[b] = rows[b].tensors[i];
-    if (column[0].defined()) c.results.tensors[i] = ops::stack(column);
-  }
-  for (size_t i = 0; i < first.list.size(); i++) {
-    for (size_t b = 0; b < rows.size(); b++) column[b] = rows[b].list.at(i);
-    c.results.list.push_back(ops::stack(column));
+  auto kind = c.results.kind;
+  c.clear_results();
+  c.results.kind = kind;
+  for (size_t i = 0; i < rows[0].size(); i++) {
+    std::vector<Tensor> column;
+    for (const auto& row : rows) column.push_back(row.at(i));
+    Tensor all = column[0].defined() ? ops::stack(column) : Tensor();
+    if (kind == Returns::List)
+      c.results.list.push_back(all);
+    else
+      c.results.tensors[c.results.count++] = all;
   }
 }
 

@@ -134,8 +134,7 @@ void reduce_all(BatchCall& c) {
   std::string_view name(c.op.name);
   bool value_only = name == "max" || name == "min" || name == "median" || name == "nanmedian";
   if (c.results.kind == Returns::Tuple && value_only && c.find("dim") < 0) {
-    c.results.kind = Returns::One;
-    c.results.count = 1;
+    c.give(Tensor(c.results.tensors[0]));
   }
   int keepdim = c.find("keepdim");
   if (keepdim < 0 || !c.integer(keepdim)) return;
