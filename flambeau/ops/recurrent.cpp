@@ -1,4 +1,5 @@
-// One step of a recurrent net, for each kind of cell.
+// One step of a recurrent net, for each kind of cell; all steps of an LSTM layer.
+#include "flambeau/kernels/cpu/recurrent.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -55,6 +56,40 @@ std::tuple<Tensor, Tensor> lstm_cell_impl(const Tensor& input, TensorList hx, co
   std::vector<Tensor> gates = chunk(linear(input, w_ih, b_ih) + linear(hx[0], w_hh, b_hh), 4, -1);
   Tensor cell = sigmoid(gates[1]) * hx[1] + sigmoid(gates[0]) * tanh(gates[2]);
   return {sigmoid(gates[3]) * tanh(cell), cell};
+}
+
+Ints lstm_states(const Tensor& input, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
+                 const Tensor& b_hh, bool) {
+  FL_CHECK(input.ndim() == 3 && w_hh.ndim() == 2, RuntimeError,
+           "lstm_layer: input (steps, n, 4 * h) and w_hh (4 * h, h) are needed, got {} and {}",
+           input.sizes(), w_hh.sizes());
+  const int64_t n = input.size(1), h = w_hh.size(1);
+  Ints state{n, h};
+  FL_CHECK(input.size(2) == 4 * h && w_hh.size(0) == 4 * h && hx.sizes() == IntList(state) &&
+               cx.sizes() == IntList(state),
+           RuntimeError, "lstm_layer: input {}, w_hh {} and states {} and {} do not fit",
+           input.sizes(), w_hh.sizes(), hx.sizes(), cx.sizes());
+  FL_CHECK(!b_hh.defined() || (b_hh.ndim() == 1 && b_hh.size(0) == 4 * h), RuntimeError,
+           "lstm_layer: b_hh must have shape ({},), got {}", 4 * h,
+           b_hh.defined() ? b_hh.sizes() : IntList());
+  FL_CHECK(input.dtype() == DType::Float32 || input.dtype() == DType::Float64, RuntimeError,
+           "lstm_layer: float32 or float64 is needed, got {}", input.dtype());
+  for (const Tensor* t : {&hx, &cx, &w_hh, &b_hh}) {
+    FL_CHECK(!t->defined() || t->dtype() == input.dtype(), RuntimeError,
+             "lstm_layer: all must be {} like the input, got {}", input.dtype(), t->dtype());
+  }
+  return {input.size(0), n, h};
+}
+
+void lstm_layer_kernel(Tensor& output, Tensor& cells, Tensor& gates, const Tensor& input,
+                       const Tensor& hx, const Tensor& cx, const Tensor& w_hh, const Tensor& b_hh,
+                       bool reverse) {
+  if (output.numel() == 0) return;
+  LstmArgs a{input.dtype(), input.size(0), input.size(1), w_hh.size(1), reverse};
+  a.x = input->data, a.h0 = hx->data, a.c0 = cx->data, a.w = w_hh->data;
+  a.bias = data_or_null(b_hh);
+  a.output = output->data, a.cells = cells->data, a.gates = gates->data;
+  lstm_forward(a);
 }
 
 }  // namespace flambeau::ops

@@ -56,7 +56,44 @@ def attention_and_sums(q, k, v, *rest):
 WRONG = [error((2, 4), (3, 3), (3, 4), (3, 3), type=RuntimeError, match="one batch size")]
 HEADS = ((2, 5, 4), (2, 6, 4), (2, 6, 3))
 
+
+def lstm_layer(x, h, c, w, b, reverse):
+    states, cells, acts = (
+        np.empty(x.shape[:2] + (n,)) for n in (h.shape[1], h.shape[1], x.shape[2])
+    )
+    for t in reversed(range(len(x))) if reverse else range(len(x)):
+        i, f, g, o = np.split(x[t] + h @ w.T + (0 if b is None else b), 4, -1)
+        i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+        c = f * c + i * g
+        h = o * np.tanh(c)
+        states[t], cells[t], acts[t] = h, c, np.concatenate([i, f, g, o], -1)
+    return states, cells, acts
+
+
 OPS = [
+    Op(
+        "_lstm_layer",
+        [
+            S((4, 2, 12), (2, 3), (2, 3), (12, 3), (12,), False),
+            S((3, 2, 80), (2, 20), (2, 20), (80, 20), None, True),
+            S((1, 1, 4), (1, 1), (1, 1), (4, 1), None, False),
+        ],
+        lstm_layer,
+        FLOATS,
+        out=False,
+        errors=[
+            error(
+                (2, 2, 12),
+                (2, 3),
+                (2, 4),
+                (12, 3),
+                None,
+                False,
+                type=RuntimeError,
+                match="do not fit",
+            )
+        ],
+    ),
     Op(
         "_attention",
         [

@@ -43,12 +43,28 @@ _STEPS = {
 }
 
 
+_LAYER_DTYPES = (flambeau.float32, flambeau.float64)
+
+
+def _lstm(data, steps, state, weights, backward):
+    """_direction for one op: an LSTM whose batch has one size and whose states are not projected."""
+    w_ih, w_hh, b_ih, b_hh, _ = weights
+    products = _nn.linear(data, w_ih, b_ih)
+    products = products.view(steps, -1, products.size(1))
+    out, cells, _ = flambeau._lstm_layer(products, *state, w_hh, b_hh, backward)
+    last = 0 if backward else -1
+    return out.flatten(0, 1), (out[last], cells[last])
+
+
 def _direction(mode, data, sizes, state, weights, backward):
     """(outputs of all steps one after the other, last state) of one layer in one direction.
 
     `sizes` are the batch sizes of the steps, which only fall; `state` has the largest.
     """
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    plain = w_hr is None and sizes[0] == sizes[-1] and data.dtype in _LAYER_DTYPES
+    if mode == "LSTM" and plain:
+        return _lstm(data, len(sizes), state, weights, backward)
     gates = _nn.linear(data, w_ih, b_ih).split(sizes)
     step, outputs, finished = _STEPS[mode], [], []
     start, size = state, sizes[-1] if backward else sizes[0]
