@@ -16,7 +16,13 @@ struct FreeList {
 };
 
 // Bits of Tls::mode: any of them sends every op down the slow path.
-enum Mode : uint8_t { kModeLevels = 1, kModeAutocast = 2, kModeProfile = 4, kModePython = 8 };
+enum Mode : uint8_t {
+  kModeLevels = 1,
+  kModeAutocast = 2,
+  kModeProfile = 4,
+  kModePython = 8,
+  kModeRecord = 16,  // sizes that Python asks for say where they come from
+};
 
 struct Tls {
   uint8_t mode = 0;

@@ -95,6 +95,8 @@ void check_out(std::string_view op, Inputs inputs, Inputs outs) {
     for (const Tensor* t : list)
       FL_CHECK(!t->defined() || !((*t)->flags & kBatched), RuntimeError,
                "{}: out= cannot be used inside vmap", op);
+  FL_CHECK(!(tls.mode & kModeRecord), NotImplementedError,
+           "{}: out= cannot be recorded; use the result", op);
   if (!tls.grad) return;
   for (const Tensor* t : inputs) {
     FL_CHECK(

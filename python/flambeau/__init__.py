@@ -102,7 +102,12 @@ def get_device_module(device=None):
 
 
 # Functions whose modules load when they are first asked for.
-_LATE = {"save": "serialization", "load": "serialization", "vmap": "func"}
+_LATE = {
+    "save": "serialization",
+    "load": "serialization",
+    "vmap": "func",
+    "_record": "_recording",
+}
 
 
 # Names that live in submodules nobody needs at once.

@@ -2,6 +2,7 @@
 #include "flambeau/generated/ops.h"
 #include "flambeau/tape/view.h"
 #include "python/src/dtypes.h"
+#include "python/src/recording.h"
 #include "python/src/size.h"
 #include "python/src/tape.h"
 #include "python/src/tensor_data.h"
@@ -19,6 +20,7 @@ PyObject* get(PyObject* self, F f) {
 }
 
 PyObject* shape(PyObject* self, void*) {
+  if (is_recording()) return guarded([&] { return recorded_shape(self); });
   auto* object = as_py(self);
   const Tensor& t = object->tensor;
   int64_t ndim = t.ndim();

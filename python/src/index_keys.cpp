@@ -5,7 +5,7 @@
 #include "flambeau/generated/ops.h"
 #include "flambeau/ops/runtime.h"
 #include "python/src/arrays.h"
-#include "python/src/parse.h"
+#include "python/src/recording.h"
 #include "python/src/sequences.h"
 #include "python/src/wrap.h"
 
@@ -81,8 +81,8 @@ bool is_key_list(PyObject* o) {
 struct Key {
   enum Kind : uint8_t { Int, Slice, NewDim, Rest, Flag, Index } kind;
   int64_t integer = 0;  // of Int and Flag
-  Ref slice = {};
-  Tensor tensor = {};  // of Index
+  Ref object = {};      // a slice, or an int that a recording wants to see
+  Tensor tensor = {};   // of Index
 
   int64_t consumes() const {
     if (kind == Index) return is_mask_dtype(tensor.dtype()) ? tensor.ndim() : 1;
@@ -108,7 +108,7 @@ Key read_key(PyObject* o) {
   if (o == Py_Ellipsis) return {Key::Rest};
   if (PySlice_Check(o)) return {Key::Slice, 0, Ref::borrow(o)};
   if (PyBool_Check(o)) return {Key::Flag, o == Py_True};
-  if (plain_int(o, integer)) return {Key::Int, integer};
+  if (plain_int(o, integer)) return {Key::Int, integer, is_recording() ? Ref::borrow(o) : Ref()};
   if (is_tensor(o)) return tensor_key(tensor_of(o));
   if (is_ndarray(o)) return tensor_key(tensor_of_array(o));
   if (PyUnicode_Check(o)) fail<TypeError>("index: must be {}, got str", kKinds);
@@ -132,6 +132,9 @@ std::vector<Key> read_keys(PyObject* key) {
 
 struct Range {
   int64_t start, stop, step, length;
+  Py_ssize_t given_start, given_stop;  // as the user wrote them
+  PyObject* slice;
+  bool everything() const { return given_start == 0 && given_stop == PY_SSIZE_T_MAX && step == 1; }
 };
 
 Range range_of(PyObject* slice, int64_t size) {
@@ -139,8 +142,9 @@ Range range_of(PyObject* slice, int64_t size) {
   checked(PySlice_Unpack(slice, &start, &stop, &step));
   FL_CHECK(step > 0, ValueError, "index: the step of a slice must be positive, got {}",
            int64_t(step));
-  Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
-  return {start, std::max(start, stop), step, std::max<Py_ssize_t>(length, 0)};
+  Py_ssize_t given_start = start, given_stop = stop;
+  int64_t length = std::max<Py_ssize_t>(PySlice_AdjustIndices(size, &start, &stop, step), 0);
+  return {start, std::max(start, stop), step, length, given_start, given_stop, slice};
 }
 
 int64_t checked_int(int64_t index, const Tensor& x, int64_t dim, int64_t size) {
@@ -171,6 +175,7 @@ class Views {
     strides_.erase(size_t(dim));
   }
   void slice(int64_t dim, const Range& r) {
+    if (is_recording()) return slice_as_given(dim, r);
     if (r.step == 1 && r.length == size(dim)) return;
     changed_ = true;
     if (!plain_) return void(now_ = ops::slice(now_, dim, r.start, r.stop, r.step));
@@ -192,6 +197,18 @@ class Views {
   }
 
  private:
+  // A recording keeps what the user wrote: its replay may see other sizes.
+  void slice_as_given(int64_t dim, const Range& r) {
+    if (r.everything()) return;
+    constexpr const char* kParts[] = {"start", "stop", "step"};
+    for (int i = 0; i < 3; i++) {
+      Ref part = own(PyObject_GetAttrString(r.slice, kParts[i]));
+      note_sizes(i + 2, part.get());
+    }
+    changed_ = true;
+    now_ = ops::slice(now_, dim, r.given_start, r.given_stop, r.step);
+  }
+
   const Tensor& x_;
   bool plain_, changed_ = false;
   Ints sizes_, strides_;
@@ -209,11 +226,16 @@ class Cursor {
              "index: an index after a second Ellipsis has no dim left, shape {}", x_.sizes());
     switch (k.kind) {
       case Key::Int:
-        views_.select(dim_, checked_int(k.integer, x_, from_, x_.size(from_)));
+        if (k.object) {
+          note_sizes(2, k.object.get());
+          views_.select(dim_, k.integer);
+        } else {
+          views_.select(dim_, checked_int(k.integer, x_, from_, x_.size(from_)));
+        }
         from_++;
         break;
       case Key::Slice:
-        views_.slice(dim_++, range_of(k.slice.get(), x_.size(from_)));
+        views_.slice(dim_++, range_of(k.object.get(), x_.size(from_)));
         from_++;
         break;
       case Key::NewDim:

@@ -2,6 +2,7 @@
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/parse.h"
+#include "python/src/recording.h"
 #include "python/src/size.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/wrap.h"
@@ -26,7 +27,7 @@ PyObject* of_dims(const char* name, PyObject* self, PyObject* const* args, Py_ss
     int64_t d;
     FL_CHECK(as_int(dim, d), TypeError, "{}: dim must be int, got {}", name, type_name(dim));
     FL_CHECK(t.ndim() > 0, IndexError, "{}: a 0-d tensor has no dim {}", name, d);
-    return from_int(one(t, wrap_dim(name, d, t.ndim())));
+    return one(t, wrap_dim(name, d, t.ndim()));
   });
 }
 
@@ -34,12 +35,16 @@ PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject
   if (nargs == 0 && !kwnames) return PyObject_GetAttrString(self, "shape");
   return of_dims(
       "size", self, args, nargs, kwnames, [](const Tensor& t) { return new_size(t.sizes()); },
-      [](const Tensor& t, int64_t d) { return t->sizes[d]; });
+      [self](const Tensor& t, int64_t d) {
+        if (!is_recording()) return from_int(t->sizes[d]);
+        Ref all(recorded_shape(self));
+        return Py_NewRef(PyTuple_GetItem(all.get(), Py_ssize_t(d)));
+      });
 }
 PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   return of_dims(
       "stride", self, args, nargs, kwnames, [](const Tensor& t) { return int_tuple(t.strides()); },
-      [](const Tensor& t, int64_t d) { return t->strides[d]; });
+      [](const Tensor& t, int64_t d) { return from_int(t->strides[d]); });
 }
 
 template <int64_t (*f)(const Tensor&)>
@@ -51,8 +56,15 @@ PyObject* test(PyObject* self, PyObject*) {
   return guarded([&] { return to_bool(f(tensor_of(self))); });
 }
 
+PyObject* numel(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (!is_recording()) return from_int(tensor_of(self).numel());
+    Ref all(recorded_shape(self));
+    return checked(PyObject_CallMethod(all.get(), "numel", nullptr));
+  });
+}
+
 int64_t ndim_of(const Tensor& t) { return t.ndim(); }
-int64_t numel_of_tensor(const Tensor& t) { return t.numel(); }
 int64_t offset_of(const Tensor& t) { return t->offset(); }
 int64_t element_size_of(const Tensor& t) { return itemsize(t.dtype()); }
 int64_t device_of(const Tensor& t) {
@@ -126,8 +138,8 @@ const PyMethodDef kTable[] = {
      "stride($self, dim=None)\n--\n\nSteps between neighbours, in elements."},
     {"dim", count<ndim_of>, METH_NOARGS, "The number of dims."},
     {"ndimension", count<ndim_of>, METH_NOARGS, "The number of dims."},
-    {"numel", count<numel_of_tensor>, METH_NOARGS, "The number of elements."},
-    {"nelement", count<numel_of_tensor>, METH_NOARGS, "The number of elements."},
+    {"numel", numel, METH_NOARGS, "The number of elements."},
+    {"nelement", numel, METH_NOARGS, "The number of elements."},
     {"storage_offset", count<offset_of>, METH_NOARGS, "Where the first element is in the storage."},
     {"element_size", count<element_size_of>, METH_NOARGS, "Bytes of one element."},
     {"get_device", count<device_of>, METH_NOARGS, "The device's index, -1 for the CPU."},

@@ -31,5 +31,6 @@ void init_forward(PyObject* module);
 void init_vmap(PyObject* module);
 void init_module_base(PyObject* module);
 void init_optim(PyObject* module);
+void init_recording(PyObject* module);
 
 }  // namespace flambeau::python

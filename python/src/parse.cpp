@@ -1,6 +1,7 @@
 // Overload resolution: binds a call's arguments to the parameters of each overload in turn.
 #include "python/src/parse.h"
 
+#include "python/src/recording.h"
 #include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
@@ -230,6 +231,26 @@ void run_out(const OpInfo& op, Bound& b, Returns& results) {
   return to_python(results, op);
 }
 
+// A recording wants to know which ints are sizes of tensors.
+[[gnu::noinline, gnu::cold]] void note_all_sizes(const Signature& s, const Call& call, Bound& b) {
+  int self = self_of(s, call);
+  Py_ssize_t next = 0;
+  for (int i = 0, n = int(s.params.size()); i < n; i++) {
+    PyObject* o = nullptr;
+    if (call.kwnames) {
+      o = b.slots[i];
+    } else if (i == b.fold) {
+      Ref loose(PyTuple_New(call.nargs));
+      for (Py_ssize_t k = 0; k < call.nargs; k++)
+        PyTuple_SetItem(loose.get(), k, Py_NewRef(call.args[k]));
+      note_sizes(i, loose.get());
+    } else if (i != self && b.fold < 0 && next < call.nargs) {
+      o = call.args[next++];
+    }
+    if (o) note_sizes(i, o);
+  }
+}
+
 // Tries the overloads in order. The first that fits is run. Inlined down to the call of the op:
 // five frames of a few steps each would cost more than the steps.
 [[gnu::always_inline]] inline PyObject* resolve(const SignatureSet& set, Call& call) {
@@ -237,6 +258,7 @@ void run_out(const OpInfo& op, Bound& b, Returns& results) {
   Mismatch ignored;
   for (const Signature& s : set.overloads) {
     if (!bind(set, s, call, b, ignored)) continue;
+    if (is_recording()) note_all_sizes(s, call, b);
     if (FL_UNLIKELY(call.subclass)) {
       if (PyObject* answer = ask_overrides(*set.op, call)) return answer;
       return as_subclass_results(run(s, b), call);
