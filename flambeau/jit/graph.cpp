@@ -1,6 +1,8 @@
 // Replay of a recorded computation, and its text.
 #include "flambeau/jit/graph.h"
 
+#include "flambeau/ops/factory.h"
+
 namespace flambeau::jit {
 
 namespace {
@@ -70,11 +72,15 @@ class Replay {
     }
   }
 
+  const Tensor& number_tensor(int64_t value) {
+    return tensor_runs_.emplace_back(1, ops::number_tensor(Scalar(value), Device{}))[0];
+  }
+
   Value value_of(const Argument& a) {
     Value v = a.value;
     switch (v.kind) {
       case Value::TensorRef:
-        v.tensor = &get(a.tensors[0]);
+        v.tensor = a.symbol(0) < 0 ? &get(a.tensors[0]) : &number_tensor(size(a.symbol(0)));
         break;
       case Value::TensorRun: {
         auto& run = tensor_runs_.emplace_back();

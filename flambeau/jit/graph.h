@@ -30,7 +30,8 @@ struct Argument {
   Value value;
   std::vector<Id> tensors;
   std::vector<int64_t> ints;
-  std::vector<Id> symbols;  // beside Int, Double, Number and the ints of a list; may be shorter
+  std::vector<Id>
+      symbols;  // beside numbers, also those passed as tensors, and ints of lists; may be shorter
   std::vector<Scalar> scalars;
   std::vector<double> doubles;
   std::string text;

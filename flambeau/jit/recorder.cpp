@@ -47,9 +47,14 @@ Id Recorder::id_of(const Tensor& t) {
 Argument Recorder::keep(const Value& v, int slot) {
   Argument a;
   a.value = v;
+  for (const Note& n : notes_) {
+    if (n.slot != slot || n.passing > 0) continue;
+    if (a.symbols.size() <= n.element) a.symbols.resize(n.element + 1, -1);
+    a.symbols[n.element] = n.symbol;
+  }
   switch (v.kind) {
     case Value::TensorRef:
-      a.tensors = {id_of(*v.tensor)};
+      a.tensors = {a.symbol(0) < 0 ? id_of(*v.tensor) : -1};
       break;
     case Value::TensorRun:
       for (const Tensor& t : TensorList(v.tensor, v.count)) a.tensors.push_back(id_of(t));
@@ -73,11 +78,6 @@ Argument Recorder::keep(const Value& v, int slot) {
     default:
       break;
   }
-  for (const Note& n : notes_) {
-    if (n.slot != slot) continue;
-    if (a.symbols.size() <= n.element) a.symbols.resize(n.element + 1, -1);
-    a.symbols[n.element] = n.symbol;
-  }
   return a;
 }
 
@@ -86,7 +86,7 @@ bool Recorder::handle(const OpInfo& op, const Value* arguments, Returns& results
            "recording: backward() inside of what is recorded is not supported, at {}", op.name);
   Step step{&op, {}, {}, tls.grad, -1, {}, {}};
   for (int i = 0; i < op.param_count; i++) step.arguments.push_back(keep(arguments[i], i));
-  notes_.clear();
+  std::erase_if(notes_, [](Note& n) { return n.passing-- == 0; });
   op.call(op.function, arguments, results);
   bind_results(step, results);
   graph_.steps.push_back(std::move(step));

@@ -16,14 +16,17 @@ class FL_API Recorder : public Level {
   Id size_symbol(const Tensor& t, int64_t dim);
   Id add_symbol(Symbol symbol);
   void add_guard(Guard::Kind kind, Id a, Id b, bool taken);
-  // Element `element` of argument `slot` of the next op is this symbol.
-  void note(int slot, size_t element, Id symbol) { notes_.push_back({slot, element, symbol}); }
+  // Element `element` of argument `slot` of the next op, after `passing` others, is this symbol.
+  void note(int slot, size_t element, Id symbol, int passing) {
+    notes_.push_back({slot, element, symbol, passing});
+  }
 
  private:
   struct Note {
     int slot;
     size_t element;
     Id symbol;
+    int passing;
   };
   Id id_of(const Tensor& t);
   Id bind(const Tensor& t);

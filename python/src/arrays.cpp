@@ -7,6 +7,7 @@
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/module.h"
+#include "python/src/recording.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/wrap.h"
 
@@ -165,6 +166,7 @@ void check_for_numpy(const Tensor& t) {
 }
 
 PyObject* to_array(PyObject* self) {
+  refuse_while_recording("numpy()");
   check_for_numpy(tensor_of(self));
   static PyObject* asarray = numpy_attribute("asarray");
   Ref view = own(PyMemoryView_FromObject(self));

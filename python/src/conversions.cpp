@@ -2,6 +2,7 @@
 #include "python/src/elements.h"
 #include "python/src/module.h"
 #include "python/src/parse.h"
+#include "python/src/recording.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/wrap.h"
 
@@ -20,7 +21,7 @@ Ref on_host(PyObject* self) {
 }
 
 PyObject* item(PyObject* self, PyObject*) {
-  return guarded([&]() -> PyObject* { return to_python(tensor_of(self).item()); });
+  return guarded([&]() -> PyObject* { return to_python(read_item(tensor_of(self))); });
 }
 
 // Of a dim longer than 2 * edge only both ends; all of it where edge is negative.
@@ -37,6 +38,7 @@ PyObject* nested(const char* data, const Tensor& t, int64_t dim, int64_t edge) {
 }
 PyObject* tolist(PyObject* self, PyObject*) {
   return guarded([&] {
+    refuse_while_recording("tolist()");
     Ref host = on_host(self);
     const Tensor& t = tensor_of(host.get());
     return nested(t->data, t, 0, -1);
@@ -63,14 +65,14 @@ int truth(PyObject* self) {
              "bool: a tensor has a truth value only if it has one element, got shape {}; use any() "
              "or all()",
              t.sizes());
-    return t.item().to_bool();
+    return read_item(t).to_bool();
   });
 }
 Scalar only_value(PyObject* self, const char* what) {
   const Tensor& t = tensor_of(self);
   FL_CHECK(t.numel() == 1, ValueError, "{}: the tensor must have one element, got shape {}", what,
            t.sizes());
-  return t.item();
+  return read_item(t);
 }
 PyObject* convert(PyObject* self, const char* what, PyTypeObject* type) {
   return guarded([&] {
@@ -89,7 +91,7 @@ PyObject* as_index(PyObject* self) {
     FL_CHECK((is_integer(t.dtype()) || t.dtype() == DType::Bool) && t.numel() == 1, TypeError,
              "index: only an integer tensor of one element can be an index, got {} of shape {}",
              t.dtype(), t.sizes());
-    return PyLong_FromLongLong(t.item().to_int());
+    return PyLong_FromLongLong(read_item(t).to_int());
   });
 }
 

@@ -98,7 +98,7 @@ Key tensor_key(Tensor t) {
            "index: a tensor of indices must be int64, int32, bool or uint8, got {}", dtype);
   if (key.tensor->flags & kBatched && !is_mask_dtype(dtype)) return key;  // differs by example
   key.kind = is_mask_dtype(dtype) ? Key::Flag : Key::Int;
-  key.integer = key.tensor.item().to_int();
+  key.integer = read_item(key.tensor).to_int();
   return key;
 }
 

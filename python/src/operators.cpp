@@ -5,6 +5,7 @@
 #include "flambeau/generated/operators.h"
 #include "python/src/elements.h"
 #include "python/src/parse.h"
+#include "python/src/recording.h"
 #include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
@@ -82,6 +83,16 @@ constexpr const char* reflected() {
 
 PyObject* not_implemented() { return Py_NewRef(Py_NotImplemented); }
 
+// A number on the left may be the first argument, or come after an op on the tensor.
+template <class Op>
+void note_number(bool on_the_right, PyObject* number) {
+  bool first =
+      !on_the_right &&
+      (NumberFirst<Op> || !(kCommutes<Op> || same(Op::symbol, "-") || same(Op::symbol, "/")));
+  bool after = !on_the_right && !NumberFirst<Op> && same(Op::symbol, "/");
+  note_sizes(first ? 0 : 1, number, after ? 1 : 0);
+}
+
 // Subclasses, NumPy scalars, numbers derived from Python's, objects that override.
 template <class Op>
 [[gnu::noinline]] PyObject* binary_slow(PyObject* a, PyObject* b) {
@@ -91,6 +102,7 @@ template <class Op>
   if (!(first && second) && !numeric && !may_override(first ? b : a)) return not_implemented();
   PyObject* answer = first ? ask_operands(Op::name, {a, b}) : ask_operands(Op::name, {b, a});
   if (answer) return answer;
+  if (numeric && is_recording()) note_number<Op>(first, first ? b : a);
   Tensor result = first && second ? Op::call(tensor_of(a), tensor_of(b))
                   : first         ? with_number<Op>(tensor_of(a), number)
                                   : number_first<Op>(number, tensor_of(b));
@@ -144,6 +156,7 @@ PyObject* inplace(PyObject* a, PyObject* b) {
       if (PyObject* answer = ask_operands(name.c_str(), {a, b})) return answer;
     }
     Scalar number;
+    if (is_recording()) note_sizes(1, b);
     if (is_tensor(b))
       Op::inplace(t, tensor_of(b));
     else if (!as_scalar(b, number))

@@ -6,6 +6,7 @@
 #include "python/src/elements.h"
 #include "python/src/generator.h"
 #include "python/src/parse.h"
+#include "python/src/recording.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -62,7 +63,7 @@ bool number_in_tensor(PyObject* o, Scalar& out) {
   if (!is_tensor(o)) return false;
   const Tensor& t = tensor_of(o);
   if (t.ndim() != 0 || t.requires_grad()) return false;
-  out = t.item();
+  out = read_item(t);
   return true;
 }
 

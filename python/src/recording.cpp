@@ -133,11 +133,11 @@ PyMethodDef functions[] = {{"_record_start", start, METH_VARARGS, nullptr},
                            {"_record_guard", add_guard, METH_VARARGS, nullptr},
                            {}};
 
-void note(int parameter, size_t element, PyObject* o) {
+void note(int parameter, size_t element, PyObject* o, int passing) {
   if (PyLong_CheckExact(o) || !PyLong_Check(o) || PyBool_Check(o)) return;
   Ref symbol(PyObject_GetAttrString(o, "_symbol"));
   if (!symbol) return PyErr_Clear();
-  active->recorder.note(parameter, element, jit::Id(PyLong_AsLong(symbol.get())));
+  active->recorder.note(parameter, element, jit::Id(PyLong_AsLong(symbol.get())), passing);
 }
 
 }  // namespace
@@ -147,12 +147,44 @@ PyObject* recorded_shape(PyObject* tensor) {
   return checked(PyObject_CallFunctionObjArgs(current().shape_of, tensor, sizes.get(), nullptr));
 }
 
-void note_sizes(int parameter, PyObject* o) {
+void refuse_while_recording(const char* what) {
+  FL_CHECK(!is_recording(), NotImplementedError,
+           "recording: {} takes values out of what is recorded; item() takes one and is recorded",
+           what);
+}
+
+Scalar read_item(const Tensor& t) {
+  static const Param self{"self", ArgKind::Tensor};
+  using Read = Scalar (*)(const Tensor&);
+  static const OpInfo op{
+      .name = "item",
+      .overload = "",
+      .schema = "item(Tensor self) -> Scalar",
+      .kind = OpKind::Other,
+      .params = &self,
+      .param_count = 1,
+      .positional = 1,
+      .result_names = "",
+      .function = reinterpret_cast<void*>(Read([](const Tensor& t) { return t.item(); })),
+      .call = AdapterOf<Read>::call,
+      .out_function = nullptr,
+      .call_out = nullptr,
+      .out_count = 0,
+      .inplace = false};
+  if (!is_recording() || !active) return t.item();
+  Value value;
+  Boxed<const Tensor&>::set(value, t);
+  Returns result;
+  active->recorder.handle(op, &value, result);
+  return result.scalar;
+}
+
+void note_sizes(int parameter, PyObject* o, int passing) {
   if (!active) return;
   bool tuple = PyTuple_Check(o);
-  if (!tuple && !PyList_Check(o)) return note(parameter, 0, o);
+  if (!tuple && !PyList_Check(o)) return note(parameter, 0, o, passing);
   for (Py_ssize_t i = 0, n = PySequence_Size(o); i < n; i++)
-    note(parameter, size_t(i), tuple ? PyTuple_GetItem(o, i) : PyList_GetItem(o, i));
+    note(parameter, size_t(i), tuple ? PyTuple_GetItem(o, i) : PyList_GetItem(o, i), passing);
 }
 
 void init_recording(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }

@@ -8,6 +8,7 @@
 #include "python/src/arrays.h"
 #include "python/src/elements.h"
 #include "python/src/parse.h"
+#include "python/src/recording.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -142,7 +143,7 @@ Scalar element_value(const char* op, PyObject* o) {
   Scalar s;
   if (is_tensor(o)) {
     const Tensor& t = tensor_of(o);
-    if (t.numel() == 1) return t.item();
+    if (t.numel() == 1) return read_item(t);
     constexpr std::string_view text =
         "{}: a tensor inside a list must have one element, got shape {}; use stack";
     if (is_integer(t.dtype())) fail<TypeError>(text, op, t.sizes());

@@ -59,6 +59,10 @@ def net():
         lambda x: x.clone().index_put_((fl.tensor([0]),), fl.tensor(5.0)),
         lambda x: fl.arange(x.shape[1]) + x,
         lambda x: x.topk(2)[0],
+        lambda x: (x.shape[1] - x) / x.shape[0] + x.shape[1] / (x + 9) + x.shape[1] ** (x / 9),
+        lambda x: x.clone().mul_(x.shape[1]).add_(1, alpha=x.shape[1]),
+        lambda x: fl.full((x.shape[1],), x.shape[1]) * 1.0,
+        lambda x: x.narrow(1, 0, x.shape[1] - 1),
         lambda x: fl.einsum("ij,kj->ik", x, x),
     ],
 )
@@ -72,6 +76,18 @@ def test_batch_size_of_a_net_is_free():
     model(fl.zeros(1, 1, 8, 8))
     text = check(lambda x: model(x), [fl.randn(2, 1, 8, 8)], [fl.randn(5, 1, 8, 8)])
     assert "conv2d" in text and "relu_" in text and "max_pool2d" in text
+
+
+def test_operators_with_sizes():
+    def f(x):
+        n, y = x.shape[0], x.clone()
+        y += n
+        y *= n + 1
+        return n - y, n / y, n // y, y > n, n > y, y**n, y // n, n % y
+
+    recording = fl._record(f, fl.ones(3))
+    for found, expected in zip(recording(fl.ones(5)), f(fl.ones(5))):
+        same(found, expected)
 
 
 def test_with_the_tape_and_without():
@@ -142,6 +158,8 @@ def test_values_read_are_conditions():
     [
         (lambda x: fl.add(x, x, out=fl.empty(2)), "out= cannot be recorded"),
         (lambda x: (x * 1).data + 1, "no op made it"),
+        (lambda x: fl.tensor((x * 2).tolist()), "tolist"),
+        (lambda x: (x * 2).numpy(), "numpy"),
         (lambda x: (x * 2).sum().backward(), "backward"),
         (lambda x: fl._record(lambda y: y, x), "going on already"),
     ],
