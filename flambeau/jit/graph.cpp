@@ -143,10 +143,8 @@ class Replay {
                "recording: {} gave {} tensors when it was recorded, now {}", s.op->name,
                s.results.size(), results.list.size());
       for (size_t i = 0; i < s.results.size(); i++) set(s.results[i], results.list[i]);
-    } else if (s.read.kind != Returns::Nothing) {
-      bool same = results.integer == s.read.integer && results.real == s.read.real &&
-                  results.scalar.to_complex() == s.read.scalar.to_complex();
-      FL_CHECK(same, RuntimeError,
+    } else if (s.read) {
+      FL_CHECK(number_in(results)->to_complex() == s.read->to_complex(), RuntimeError,
                "recording: the program read a value with {}, and it is another one now",
                s.op->name);
     }
@@ -218,6 +216,21 @@ std::string text_of(const Graph& graph, const Argument& a) {
 }
 
 }  // namespace
+
+std::optional<Scalar> number_in(const Returns& results) {
+  switch (results.kind) {
+    case Returns::Int:
+    case Returns::Bool:
+    case Returns::Type:
+      return Scalar(results.integer);
+    case Returns::Double:
+      return Scalar(results.real);
+    case Returns::Number:
+      return results.scalar;
+    default:
+      return std::nullopt;
+  }
+}
 
 Graph::Results Graph::run(const std::vector<Tensor>& given) const {
   return Replay(*this, given).run();

@@ -42,11 +42,14 @@ struct Step {
   const OpInfo* op;
   std::vector<Argument> arguments;
   std::vector<Id> results;
-  bool grad;               // was the tape on?
-  Id views = -1;           // whose memory the first result shares
-  Returns read;            // a number that the program took out: a replay must find the same
-  std::vector<Id> unused;  // tensors that nobody needs after this step
+  bool grad;                   // was the tape on?
+  Id views = -1;               // whose memory the first result shares
+  std::optional<Scalar> read;  // a number that the program took out: a replay must find the same
+  std::vector<Id> unused;      // tensors that nobody needs after this step
 };
+
+// The number that a call gave back instead of tensors, if it did.
+std::optional<Scalar> number_in(const Returns& results);
 
 struct Graph {
   std::vector<Id> inputs, outputs, size_outputs;

@@ -84,7 +84,9 @@ Argument Recorder::keep(const Value& v, int slot) {
 bool Recorder::handle(const OpInfo& op, const Value* arguments, Returns& results) {
   FL_CHECK(!tls.engine, NotImplementedError,
            "recording: backward() inside of what is recorded is not supported, at {}", op.name);
-  Step step{&op, {}, {}, tls.grad, -1, {}, {}};
+  Step step{};
+  step.op = &op;
+  step.grad = tls.grad;
   for (int i = 0; i < op.param_count; i++) step.arguments.push_back(keep(arguments[i], i));
   std::erase_if(notes_, [](Note& n) { return n.passing-- == 0; });
   op.call(op.function, arguments, results);
@@ -110,10 +112,8 @@ void Recorder::bind_results(Step& step, const Returns& results) {
     case Returns::Written:
       step.results = {id_of(*results.written)};
       break;
-    case Returns::Nothing:
-      break;
     default:
-      step.read = results;
+      step.read = number_in(results);
   }
 }
 
