@@ -140,15 +140,17 @@ bool bind_keywords(const SignatureSet& set, const Signature& s, const Call& call
   return false;
 }
 
-// The common call: no keywords, nothing folds, and a method's object takes the first parameter.
+// The common call: no keywords, a method's object takes the first parameter, and what folds the
+// next.
 bool fill_first(const Signature& s, Call& call, Bound& b, Mismatch& why) {
   int i = 0, count = int(s.params.size());
   if (call.self) {
     if (FL_UNLIKELY(!fill_one(s, 0, call.self, call, b, why))) return false;
     i = 1;
   }
-  if (FL_UNLIKELY(call.nargs > s.positional - i)) return has_room(s, call, why);
-  for (PyObject *const *o = call.args, *const *end = o + call.nargs; o != end; o++, i++)
+  PyObject* const* end = call.args + (b.fold < 0 ? call.nargs : 1);
+  if (FL_UNLIKELY(b.fold < 0 && call.nargs > s.positional - i)) return has_room(s, call, why);
+  for (PyObject* const* o = call.args; o != end; o++, i++)
     if (FL_UNLIKELY(!fill_one(s, i, *o, call, b, why))) return false;
   if (FL_UNLIKELY(i <= s.last_required)) {
     while (!s.params[size_t(i)].param->required) i++;
@@ -161,7 +163,9 @@ bool fill_first(const Signature& s, Call& call, Bound& b, Mismatch& why) {
 
 // Without keywords the positional arguments stand in the parameters' order, self aside.
 bool fill_in_order(const Signature& s, Call& call, Bound& b, Mismatch& why) {
-  if (FL_LIKELY(b.fold < 0 && self_of(s, call) <= 0)) return fill_first(s, call, b, why);
+  int object = self_of(s, call);
+  if (FL_LIKELY(object <= 0 && (b.fold < 0 || b.fold == object + 1)))
+    return fill_first(s, call, b, why);
   if (b.fold < 0 && !has_room(s, call, why)) return false;
   int self = self_of(s, call);
   PyObject* const* next = call.args;
