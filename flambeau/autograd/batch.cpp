@@ -71,6 +71,8 @@ void count_batch_loop(const char* name) {
 
 const Tensor& batch_values(const Tensor& t) { return t->meta->batched_value; }
 
+Tensor detached(const Tensor& t) { return is_batched(t) ? ops::detach(t) : alias(t); }
+
 const Tensor& unbatched(const Tensor& t) {
   const Tensor* at = &t;
   while (is_batched(*at)) at = &batch_values(*at);

@@ -49,6 +49,8 @@ FL_API const Tensor& batch_values(const Tensor& t);
 FL_API BatchLevel* innermost_batch(Level* from);
 // The tensor batched at every running level: each example gets its own copy to differentiate by.
 FL_API Tensor batched_everywhere(const Tensor& t);
+// Another tensor for the same values, without history: what alias is for tensors with memory.
+FL_API Tensor detached(const Tensor& t);
 // The tensor without any batch level: all values of a tensor that is batched several times.
 FL_API const Tensor& unbatched(const Tensor& t);
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "flambeau/autograd/batch.h"
 #include "flambeau/ops/runtime.h"
 #include "flambeau/tape/node.h"
 
@@ -75,7 +76,7 @@ std::vector<Tensor> gradients(std::vector<Tensor> roots, std::vector<Tensor> wei
 
 // J t for one result: v J is linear in v, and its derivative along t is J t.
 Tensor tangent_of_result(const Tensor& result, const Arguments& arguments) {
-  Tensor v = ops::zeros_like(result);
+  Tensor v = ops::ones_like(result);  // some derivatives take its logarithm on the way
   v.set_requires_grad();
   std::vector<Tensor> back = gradients({result}, {v}, arguments.inputs(), true);
   std::vector<Tensor> roots, weights;
@@ -92,7 +93,7 @@ Tensor tangent_of_result(const Tensor& result, const Arguments& arguments) {
 Tensor finished(const Tensor& result, const Arguments& arguments) {
   if (!result.defined() || !result.requires_grad()) return result;
   Tensor tangent = tangent_of_result(result, arguments);
-  Tensor plain = arguments.outer_history() ? result : alias(result);
+  Tensor plain = arguments.outer_history() ? result : detached(result);
   if (tangent.defined()) set_tangent(plain, std::move(tangent));
   return plain;
 }
@@ -117,7 +118,7 @@ bool DualLevel::handle(const OpInfo& op, const Value* arguments, Returns& result
     Tensor self = *arguments[0].tensor, written = finished(replaced.written(), replaced);
     {
       NoGradGuard no_grad;
-      Tensor target = alias(self);
+      Tensor target = detached(self);
       ops::copy_(target, written);
     }
     if (is_dual(written)) set_tangent(self, tangent_of(written));
@@ -144,11 +145,10 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
 
 Tensor primal_of(const Tensor& t) {
   bool records = tls.grad && t.requires_grad();
-  Restore<uint8_t> fast(tls.mode, 0);
-  if (!records) return alias(t);
+  Restore<uint8_t> fast(tls.mode, is_batched(t) ? tls.mode : 0);
   uint8_t dual = t->flags & kDual;  // the view must not be seen by the level
   t->flags = uint8_t(t->flags & ~kDual);
-  Tensor view = ops::view_as(t, t);
+  Tensor view = records ? ops::view_as(t, t) : detached(t);
   t->flags = uint8_t(t->flags | dual);
   return view;
 }

@@ -247,8 +247,8 @@ PyObject* apply(PyObject* cls, PyObject* args, PyObject* kwargs) {
     }
     for (Py_ssize_t i = 0, n = PyTuple_Size(arguments.get()); i < n; i++) {
       PyObject* o = PyTuple_GetItem(arguments.get(), i);
-      if (!is_tensor(o) || !is_dual(tensor_of(o))) continue;
-      Ref dual = import_from(kBase, "_apply_dual");
+      if (!is_tensor(o) || !(tensor_of(o)->flags & (kDual | kBatched))) continue;
+      Ref dual = import_from(kBase, is_dual(tensor_of(o)) ? "_apply_dual" : "_apply_batched");
       return checked(PyObject_CallFunctionObjArgs(dual.get(), cls, arguments.get(), nullptr));
     }
     return Application(cls, arguments.get()).run();

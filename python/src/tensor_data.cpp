@@ -1,6 +1,8 @@
 // x.data: the same memory without history, and its exchange.
 #include "python/src/tensor_data.h"
 
+#include "flambeau/autograd/batch.h"
+
 namespace flambeau::python {
 namespace {
 
@@ -14,6 +16,7 @@ void use_own_counter(TensorImpl* t, uint32_t version) {
 }  // namespace
 
 Tensor data_of(const Tensor& t) {
+  if (is_batched(t)) return detached(t);
   Tensor result = alias(t);
   if (result->counter != result->storage) {
     result->counter->decref();
@@ -24,6 +27,8 @@ Tensor data_of(const Tensor& t) {
 }
 
 void set_data(const Tensor& t, const Tensor& source) {
+  FL_CHECK(!is_batched(t) && !is_batched(source), RuntimeError,
+           "data: cannot be exchanged inside vmap");
   TensorImpl *to = t.impl(), *from = source.impl();
   if (to == from) return;
   FL_CHECK(!to->grad_fn || to->dtype == from->dtype, RuntimeError,

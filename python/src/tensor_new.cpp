@@ -1,4 +1,5 @@
 // Tensor(...) as a class is called, subclasses, and nn.Parameter.
+#include "flambeau/autograd/batch.h"
 #include "flambeau/core/promote.h"
 #include "flambeau/generated/ops.h"
 #include "python/src/arguments.h"
@@ -18,7 +19,7 @@ namespace flambeau::python {
 namespace {
 
 // A view that keeps the tape, for objects of another class on the same memory.
-Tensor view_of(const Tensor& t) { return tls.grad ? ops::view(t, t.sizes()) : alias(t); }
+Tensor view_of(const Tensor& t) { return tls.grad ? ops::view(t, t.sizes()) : detached(t); }
 
 Tensor whole_storage(PyObject* storage, DType dtype) {
   Storage* s = storage_of(storage);
@@ -115,7 +116,7 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
         parse_arguments("_make_subclass", {"cls", "data", "require_grad"}, args, nargs, kwnames);
     FL_CHECK(cls && data, TypeError, "_make_subclass: needs cls and data");
     PyTypeObject* type = subclass_of_tensor("_make_subclass", cls);
-    Tensor t = alias(expect_tensor(data, "_make_subclass: data"));
+    Tensor t = detached(expect_tensor(data, "_make_subclass: data"));
     t->is_parameter = type == parameter_type;
     if (bool_argument("_make_subclass", "require_grad", grad, false)) t.set_requires_grad(true);
     return t->is_parameter ? wrap(std::move(t)) : wrapped(std::move(t), type);
@@ -140,8 +141,8 @@ PyObject* parameter_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       PyErr_Format(PyExc_AttributeError, "Parameter: data must be Tensor, got %R", Py_TYPE(data));
       throw ErrorSet{};
     }
-    Tensor t =
-        given(data) ? alias(tensor_of(data)) : new_tensor({0}, default_dtype(), default_device());
+    Tensor t = given(data) ? detached(tensor_of(data))
+                           : new_tensor({0}, default_dtype(), default_device());
     if (!grad || PyObject_IsTrue(grad)) t.set_requires_grad(true);
     t->is_parameter = type == parameter_type;
     return t->is_parameter ? wrap(std::move(t)) : wrap_as(std::move(t), type);

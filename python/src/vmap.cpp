@@ -44,6 +44,34 @@ PyObject* leave(PyObject*, PyObject*) {
   });
 }
 
+// Maps that are left for a while, to call something on all examples.
+thread_local std::vector<std::pair<std::unique_ptr<Active>, Level*>> suspended;
+
+// _vmap_suspend(): (number of the innermost map, its size, its randomness).
+PyObject* suspend(PyObject*, PyObject*) {
+  return guarded([] {
+    BatchLevel& level = innermost();
+    constexpr const char* kNames[] = {"error", "different", "same"};
+    PyObject* facts =
+        Py_BuildValue("(nLs)", Py_ssize_t(active.size()), static_cast<long long>(level.size()),
+                      kNames[int(level.randomness())]);
+    suspended.emplace_back(std::move(active.back()), tls.levels);
+    active.pop_back();
+    tls.levels = level.outside();
+    return facts;
+  });
+}
+PyObject* resume(PyObject*, PyObject*) {
+  return guarded([] {
+    FL_CHECK(!suspended.empty(), RuntimeError, "vmap: no map is suspended");
+    tls.levels = suspended.back().second;
+    tls.mode |= kModeLevels;
+    active.push_back(std::move(suspended.back().first));
+    suspended.pop_back();
+    return Py_NewRef(Py_None);
+  });
+}
+
 // _vmap_wrap(tensor, dim): one example of it, for the innermost map.
 PyObject* wrap_batched(PyObject*, PyObject* args) {
   return guarded([&] {
@@ -118,6 +146,8 @@ PyObject* has_rule(PyObject*, PyObject* name) {
 
 PyMethodDef functions[] = {{"_vmap_enter", enter, METH_VARARGS, nullptr},
                            {"_vmap_exit", leave, METH_NOARGS, nullptr},
+                           {"_vmap_suspend", suspend, METH_NOARGS, nullptr},
+                           {"_vmap_resume", resume, METH_NOARGS, nullptr},
                            {"_vmap_wrap", wrap_batched, METH_VARARGS, nullptr},
                            {"_vmap_unwrap", unwrap, METH_VARARGS, nullptr},
                            {"_vmap_everywhere", everywhere, METH_O, nullptr},

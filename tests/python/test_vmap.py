@@ -134,6 +134,12 @@ def test_out_dims_and_chunks():
     close(parts[1]["sum"], whole[1]["sum"])
 
 
+def test_keywords_are_not_mapped():
+    seen = []
+    vmap(lambda x, *, k: seen.append(k.shape) or x)(torch.ones(3, 4), k=torch.ones(3))
+    assert seen == [(3,)]
+
+
 def test_unbatched_result_is_expanded():
     c = torch.ones(2)
     assert vmap(lambda x: c)(torch.zeros(3)).shape == (3, 2)
@@ -299,6 +305,11 @@ def test_vjp_and_jvp_in_maps():
     close(vmap(back)(torch.eye(3))[0], jacrev(f3)(x[0]))
 
 
+def test_jvp_where_the_derivative_takes_logarithms():
+    x = torch.tensor([0.5, -1.0, 2.0])
+    close(jacfwd(lambda x: x.logcumsumexp(0))(x), jacrev(lambda x: x.logcumsumexp(0))(x))
+
+
 def test_nested_maps_with_gradients():
     a, b = torch.randn(3, 2), torch.randn(4, 2)
     f = grad(lambda a, b: (a * b).sum() ** 2)
@@ -311,3 +322,87 @@ def test_constant_of_a_closure_gets_one_gradient_per_example():
     w = torch.tensor([1.0, 2.0])
     got = vmap(lambda x: grad(lambda w: (w * x).sum() ** 2)(w))(torch.eye(2))
     assert got.tolist() == [[2, 0], [0, 4]]
+
+
+# ---- tensors made of batched ones, Functions, forward mode ----
+
+
+def test_other_objects_for_a_batched_tensor():
+    x = torch.arange(6.0).reshape(3, 2)
+    for f in (
+        lambda x: x.data * 2,
+        lambda x: x.detach() + 1,
+        lambda x: nn.Parameter(x) * 3,
+        lambda x: x.as_subclass(torch.Tensor) - 1,
+        lambda x: x.to(torch.float64).contiguous(),
+    ):
+        close(vmap(f)(x).detach(), stacked(f, x).detach())
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, n):
+        ctx.save_for_backward(x)
+        return x**3 + n
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x**2 * g, None
+
+
+class Swapped(Cube):
+    @staticmethod
+    def vmap(info, in_dims, x, n):
+        assert (info.batch_size, info.randomness, in_dims) == (4, "error", (0, None))
+        return Swapped.apply(x, n).movedim(0, 1), 1
+
+
+@pytest.mark.parametrize("function", [Cube, Swapped])
+def test_functions_inside_maps(function):
+    x = torch.randn(4, 3)
+    close(vmap(lambda x: function.apply(x, 2))(x), x**3 + 2)
+    close(vmap(grad(lambda x: function.apply(x, 2).sum()))(x), 3 * x**2)
+    y = x.clone().requires_grad_()
+    vmap(lambda x: function.apply(x, 2))(y).sum().backward()
+    close(y.grad, 3 * x**2)
+
+
+def test_function_between_levels():
+    x, w = torch.randn(4, 3), torch.randn(2, 3)
+    got = vmap(lambda x: vmap(lambda w: Cube.apply(x, 0) * w)(w))(x)
+    close(got, (x**3)[:, None] * w)
+    row = jacrev(lambda x: Cube.apply(x, 0))(x[0])  # batched gradients reach its backward
+    close(row, torch.diag(3 * x[0] ** 2))
+
+
+def test_duals_inside_and_outside_of_maps():
+    from flambeau.autograd import forward_ad
+
+    x, t = torch.randn(4, 3), torch.randn(4, 3)
+
+    def tangent(x, t):
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, t)
+            return forward_ad.unpack_dual((dual.sin() * dual).sum()).tangent
+
+    want = ((x.cos() * x + x.sin()) * t).sum(1)
+    close(vmap(tangent)(x, t), want)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        out = vmap(lambda x: (x.sin() * x).sum())(dual)
+        close(forward_ad.unpack_dual(out).tangent, want)
+
+
+def test_ensemble_of_models():
+    from flambeau.func import stack_module_state
+
+    torch.manual_seed(0)
+    models = [
+        nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.ReLU(), nn.Linear(4, 2))
+        for _ in range(3)
+    ]
+    params, buffers = stack_module_state(models)
+    x = torch.randn(5, 3)
+    got = vmap(lambda p, b: functional_call(models[0], (p, b), (x,)))(params, buffers)
+    close(got, torch.stack([m(x) for m in models]))

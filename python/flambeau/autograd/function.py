@@ -144,6 +144,13 @@ def _apply_dual(cls, args):
     return results[0] if single else results
 
 
+def _apply_batched(cls, args):
+    """`apply` inside vmap: the class's own vmap on all examples, or once per example."""
+    from flambeau.func._vmap import apply_function
+
+    return apply_function(cls, args, cls.vmap is not Function.vmap)
+
+
 class _DualContext:
     """What `forward` or `setup_context` puts aside for `jvp`."""
 

@@ -166,8 +166,11 @@ def vjp(func, *primals, has_aux=False):
 
 
 def _pulled(leaves, inputs):
-    """(v, v J) for v = 0: linear in v, so that its gradient in the direction t is J t."""
-    probes = [flambeau.zeros_like(o).requires_grad_() for o in leaves]
+    """(v, v J) for some v: linear in v, so that its gradient in the direction t is J t.
+
+    Ones, not zeros: some derivatives take the logarithm of v on the way.
+    """
+    probes = [flambeau.ones_like(o).requires_grad_() for o in leaves]
     return probes, _gradients(leaves, inputs.tensors, probes)
 
 

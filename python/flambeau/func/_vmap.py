@@ -4,6 +4,7 @@ The rules of the ops are in flambeau/autograd/batch*.cpp (docs/design/003-vmap.m
 """
 
 import functools
+from typing import NamedTuple
 
 import flambeau
 from flambeau import _C, Tensor
@@ -74,7 +75,7 @@ def _run(func, name, mapped, size, out_dims, randomness):
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that maps `func` over the dims `in_dims` of its arguments.
+    """A function that maps `func` over the dims `in_dims` of its positional arguments.
 
     `randomness` says what ops that draw random numbers do: "error", the "same" for all examples or
     "different". `chunk_size` bounds how many examples run at once.
@@ -92,8 +93,6 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     def wrapper(*args, **kwargs):
         leaves, spec = tree_flatten(args)
         dims = _dims_of(in_dims, args, name)
-        named, named_spec = tree_flatten(kwargs)
-        leaves, dims = leaves + named, dims + [0 if isinstance(x, Tensor) else None for x in named]
         size = _batch_size(leaves, dims, name)
         if size == 0:
             raise ValueError(f"vmap({name}): the mapped dim must not be empty")
@@ -104,11 +103,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
                     x if d is None else _C._vmap_wrap(_part(x, d, start, count, size), d)
                     for x, d in zip(leaves, dims)
                 ]
-                positional = len(inside) - len(named)
-                return (
-                    tree_unflatten(inside[:positional], spec),
-                    tree_unflatten(inside[positional:], named_spec),
-                )
+                return tree_unflatten(inside, spec), kwargs
 
             return _run(func, name, mapped, count, out_dims, randomness)
 
@@ -133,3 +128,38 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 def _part(x, dim, start, count, size):
     return x if count == size else x.narrow(dim, start, count)
+
+
+class VmapInfo(NamedTuple):
+    """What the vmap of an autograd Function is told of the map."""
+
+    batch_size: int
+    randomness: str
+
+
+def apply_function(cls, args, has_rule):
+    """cls.apply(*args) for an autograd Function and arguments that may be batched."""
+    found = [_C._vmap_values(x) if isinstance(x, Tensor) else None for x in args]
+    number, size, randomness = _C._vmap_suspend()
+    try:
+        mine = [f is not None and f[1] == number for f in found]
+        values = [f[0] if m else x for f, m, x in zip(found, mine, args)]
+        if not any(mine):
+            return cls.apply(*args)
+        if has_rule:
+            in_dims = tuple(0 if m else None for m in mine)
+            result, dims = cls.vmap(VmapInfo(size, randomness), in_dims, *values)
+        else:
+            rows = [
+                cls.apply(*[v.select(0, i) if m else v for v, m in zip(values, mine)])
+                for i in range(size)
+            ]
+            single = isinstance(rows[0], Tensor)
+            result = flambeau.stack(rows) if single else tuple(map(flambeau.stack, zip(*rows)))
+            dims = 0
+    finally:
+        _C._vmap_resume()
+    results, spec = tree_flatten(result)
+    dims = [dims] * len(results) if isinstance(dims, int) or dims is None else list(dims)
+    wrapped = [x if d is None else _C._vmap_wrap(x, d) for x, d in zip(results, dims)]
+    return tree_unflatten(wrapped, spec)
