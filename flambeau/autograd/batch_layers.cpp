@@ -171,6 +171,46 @@ void class_loss_rule(BatchCall& c) {
   c.results.tensors[size_t(last)] = total;
 }
 
+// ---- recurrent layers ----
+
+// Weights that differ by example: the steps written out.
+void lstm_steps(BatchCall& c) {
+  Restore<Level*> active(tls.levels, &c.level);
+  const Tensor &input = c.tensor(0), &weight = c.tensor(3), &bias = c.tensor(4);
+  Tensor h = c.tensor(1), cell = c.tensor(2);
+  int64_t steps = input.size(0);
+  bool reverse = c.integer(5);
+  std::vector<Tensor> states(static_cast<size_t>(steps)), cells = states, gates = states;
+  for (int64_t s = 0; s < steps; s++) {
+    size_t t = size_t(reverse ? steps - 1 - s : s);
+    Tensor sums = ops::select(input, 0, int64_t(t)) + ops::linear(h, weight, bias);
+    std::vector<Tensor> g = ops::chunk(sums, 4, -1);
+    for (size_t k = 0; k < 4; k++) g[k] = k == 2 ? ops::tanh(g[k]) : ops::sigmoid(g[k]);
+    cell = g[1] * cell + g[0] * g[2];
+    h = g[3] * ops::tanh(cell);
+    states[t] = h;
+    cells[t] = cell;
+    gates[t] = ops::detach(ops::cat(g, -1));
+  }
+  put(c.results, std::tuple(ops::stack(states), ops::stack(cells), ops::stack(gates)));
+  c.finished = true;
+}
+
+// (steps, batch, gates): the examples join the batch.
+void lstm_layer_rule(BatchCall& c) {
+  bool differs = c.batched(3) || (c.is_tensor(4) && c.batched(4));
+  if (differs && c.tensor(0).size(0) > 0) return lstm_steps(c);
+  if (differs) return loop_rule(c);
+  c.set(0, as_channels(c.full(0)));
+  c.set(1, folded(c.full(1)));
+  c.set(2, folded(c.full(2)));
+  c.run();
+  for (int i = 0; i < c.results.count; i++) {
+    Tensor& t = c.results.tensors[size_t(i)];
+    t = from_channels(t, c.size());
+  }
+}
+
 }  // namespace
 
 void add_layer_rules(BatchRules& rules) {
@@ -183,6 +223,7 @@ void add_layer_rules(BatchRules& rules) {
   add_rules(rules, {"embedding_bag", "ctc_loss"}, loop_rule);
   rules["convolution"] = convolution_rule;
   rules["_convolution_weight"] = convolution_weight_rule;
+  rules["_lstm_layer"] = lstm_layer_rule;
   rules["_layer_norm"] = layer_norm_rule;
   rules["_group_norm"] = group_norm_rule;
   rules["_batch_norm"] = batch_norm_rule;
