@@ -79,10 +79,10 @@ DRAWS = "bernoulli bernoulli_ binomial".split()
 FIRST_ONLY = "embedding_bag _pack_padded_sequence _pad_packed_sequence repeat_interleave".split()
 # Ops that run once per example, some only with rare arguments.
 LOOPED = set(
-    """_bag_max_rows _cross_entropy _ctc_loss _lstm_layer _nll_loss _pack_padded_sequence
-    _pad_packed_sequence as_strided_scatter bincount bucketize ctc_loss embedding embedding_bag
-    embedding_dense_backward feature_alpha_dropout_ feature_dropout_ histc histogram
-    index_reduce isin masked_scatter multinomial nonzero_static put searchsorted""".split()
+    """_bag_max_rows _cross_entropy _ctc_loss _nll_loss _pack_padded_sequence _pad_packed_sequence
+    as_strided_scatter bincount bucketize ctc_loss embedding embedding_bag embedding_dense_backward
+    feature_alpha_dropout_ feature_dropout_ histc histogram index_reduce isin masked_scatter
+    multinomial nonzero_static put searchsorted""".split()
 )
 
 
