@@ -107,6 +107,9 @@ std::vector<Tensor> tensor_split_impl(const Tensor& self, const Tensor& tensor_i
            given.dtype(), given.sizes());
   FL_CHECK(has_memory(given), NotImplementedError,
            "tensor_split: the indices are not known on the meta device");
+  FL_CHECK(!(given->flags & kBatched), RuntimeError,
+           "tensor_split: inside vmap indices that differ by example give results of different "
+           "sizes");
   Tensor values = dense(given);
   const int64_t* data = values.data<int64_t>();
   if (given.ndim() == 0) return tensor_split_impl(self, data[0], dim);

@@ -53,7 +53,8 @@ def __deepcopy__(self, memo):
             f"{type(self.grad_fn).__name__}; use x.detach().clone()"
         )
     with _C._NoGrad():
-        fresh = self.clone() if self.is_meta else _copied_storage(self, memo)
+        whole = self.is_meta or _C._vmap_values(self)  # these have no storage to copy
+        fresh = self.clone() if whole else _copied_storage(self, memo)
         if type(self) is Parameter:
             fresh = Parameter(fresh, self.requires_grad)
         elif type(self) is not Tensor:

@@ -49,8 +49,6 @@ bool dtype_of_format(const char* text, DType& dtype) {
 void fill_buffer(const Tensor& t, Py_buffer* view, int flags) {
   int64_t item = itemsize(t.dtype()), n = t.ndim();
   static char nowhere;
-  FL_CHECK(!(t->flags & kBatched), RuntimeError,
-           "tensor: inside vmap one has no memory to export, each example has its own values");
   view->buf = t->data ? t->data : &nowhere;
   view->len = t.numel() * item;
   view->itemsize = item;
@@ -71,7 +69,9 @@ void fill_buffer(const Tensor& t, Py_buffer* view, int flags) {
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& t = tensor_of(self);
   const char* problem = nullptr;
-  if (t.device().type != DeviceType::CPU)
+  if (t->flags & kBatched)
+    problem = "buffer: inside vmap a tensor has no memory to export";
+  else if (t.device().type != DeviceType::CPU)
     problem = "buffer: the tensor is not on the CPU";
   else if (t.requires_grad())
     problem = "buffer: the tensor requires grad; use detach()";
@@ -158,6 +158,8 @@ PyObject* numpy_attribute(const char* name) { return import_from("numpy", name).
 // ---- tensor to array ----
 
 void check_for_numpy(const Tensor& t) {
+  FL_CHECK(!(t->flags & kBatched), RuntimeError,
+           "numpy: inside vmap a tensor has no memory to export, each example has its own values");
   FL_CHECK(!t.requires_grad(), RuntimeError,
            "numpy: the tensor requires grad, which an array cannot carry; use x.detach().numpy()");
   FL_CHECK(t.device().type == DeviceType::CPU, TypeError,

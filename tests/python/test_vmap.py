@@ -1,5 +1,7 @@
 """vmap: batched tensors seen from Python, in-place ops, random numbers, gradients per example."""
 
+import copy
+
 import pytest
 from flambeau.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from flambeau.nn import functional as F
@@ -75,11 +77,18 @@ def test_numbers_keep_their_place_in_promotion():
         (lambda x: torch.add(x, 1, out=torch.zeros(2)), "out="),
         (lambda x: torch.zeros(2).add_(x), "not mapped"),
         (lambda x: torch.rand(2) + x, "random"),
+        (lambda x: torch.tensor_split(x, x.long()), "different sizes"),
+        (lambda x: x.numpy(), "no memory"),
     ],
 )
 def test_errors_name_the_remedy(f, text):
     with pytest.raises(RuntimeError, match=text):
         vmap(f)(torch.ones(3, 2))
+
+
+def test_no_buffer_of_a_batched_tensor():
+    with pytest.raises(BufferError, match="no memory"):
+        vmap(lambda x: memoryview(x))(torch.ones(3, 2))
 
 
 def test_tensor_of_a_finished_map_is_refused():
@@ -334,6 +343,7 @@ def test_other_objects_for_a_batched_tensor():
         lambda x: x.detach() + 1,
         lambda x: nn.Parameter(x) * 3,
         lambda x: x.as_subclass(torch.Tensor) - 1,
+        copy.deepcopy,
         lambda x: x.to(torch.float64).contiguous(),
     ):
         close(vmap(f)(x).detach(), stacked(f, x).detach())
