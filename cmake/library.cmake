@@ -41,7 +41,7 @@ add_library(flambeau::flambeau ALIAS flambeau)
 set_target_properties(flambeau PROPERTIES LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${FLAMBEAU_STAGE})
 target_compile_features(flambeau PUBLIC cxx_std_20)
 target_include_directories(flambeau PUBLIC
-  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${FLAMBEAU_GENERATED}> $<INSTALL_INTERFACE:include>)
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${FLAMBEAU_GENERATED}>)
 target_link_libraries(flambeau PRIVATE $<BUILD_INTERFACE:flambeau_flags> Threads::Threads ${CMAKE_DL_LIBS})
 # -z defs: a missing symbol fails here, not at import. -Bsymbolic-functions: calls inside the library skip the PLT.
 target_link_options(flambeau PRIVATE -Wl,-z,defs -Wl,-Bsymbolic-functions)

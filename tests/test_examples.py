@@ -20,6 +20,10 @@ def write_idx(path, shape, content):
 
 @pytest.fixture
 def data(tmp_path):
+    return write_data(tmp_path)
+
+
+def write_data(folder):
     """A folder like Fashion-MNIST's: image k of class c is noise with a bright bar in row 2 c + 4."""
     draw = random.Random(0)
     for name, count in (("train", 1280), ("t10k", 320)):
@@ -31,9 +35,9 @@ def data(tmp_path):
             pixels = bytearray(p // 4 for p in pixels)
             pixels[row : row + 28] = b"\xff" * 28
             images += pixels
-        write_idx(tmp_path / f"{name}-images-idx3-ubyte.gz", (count, 28, 28), images)
-        write_idx(tmp_path / f"{name}-labels-idx1-ubyte.gz", (count,), labels)
-    return tmp_path
+        write_idx(folder / f"{name}-images-idx3-ubyte.gz", (count, 28, 28), images)
+        write_idx(folder / f"{name}-labels-idx1-ubyte.gz", (count,), labels)
+    return folder
 
 
 def fashion_mnist(*arguments):

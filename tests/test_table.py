@@ -63,3 +63,12 @@ def test_example_runs(row):
     out = []
     doctest.DocTestRunner(verbose=False).run(example, out=out.append, clear_globs=False)
     assert not out, "".join(out)
+
+
+def test_no_cpp_call_fits_two_overloads():
+    seen = {}
+    for sig in (sig for row in ROWS for sig in row.sigs):
+        for given in range(sig.least, len(sig.args) + 1):
+            call = (sig.name, *(a.cpp for a in sig.args[:given]))
+            assert call not in seen, f"{sig.text} and {seen[call]}"
+            seen[call] = sig.text

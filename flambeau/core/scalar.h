@@ -38,6 +38,18 @@ class Scalar {
   bool to_bool() const { return kind_ >= Kind::Double ? v_.d != 0 || imag_ != 0 : v_.i != 0; }
   std::complex<double> to_complex() const { return {to_double(), imag_}; }
 
+  template <class T>
+  T to() const {
+    if constexpr (std::is_same_v<T, bool>)
+      return to_bool();
+    else if constexpr (std::is_integral_v<T>)
+      return T(to_int());
+    else if constexpr (std::is_floating_point_v<T>)
+      return T(to_double());
+    else
+      return T(to_complex());
+  }
+
   // The dtype a tensor made of this number has (floats: the default dtype is the caller's
   // business).
   DType dtype() const {

@@ -6,13 +6,16 @@
 #include <vector>
 
 #include "flambeau/core/check.h"
+#include "flambeau/core/method_args.h"
 #include "flambeau/core/storage.h"
 #include "flambeau/core/tls.h"
+#include "flambeau/generated/methods.h"
 
 namespace flambeau {
 
 struct Node;        // autograd/node.h
 struct TensorMeta;  // autograd/meta.h: leaves, views, hooks, levels
+class TensorIndex;  // ops/index.h
 inline constexpr int kMaxDims = 64;
 
 // Bits of TensorImpl::flags. Any bit of kSlow sends ops on this tensor down the slow path.
@@ -79,7 +82,9 @@ struct TensorImpl {
   FL_API void refresh();
 };
 
-class Tensor {
+// The methods of ops come from the table (flambeau/flambeau.h has their bodies); below is what is
+// no op.
+class Tensor : public TensorMethods<Tensor> {
  public:
   Tensor() = default;
   explicit Tensor(TensorImpl* steal) : p_(steal) {}
@@ -114,6 +119,7 @@ class Tensor {
   DType dtype() const { return p_->dtype; }
   Device device() const { return p_->device; }
   int64_t ndim() const { return p_->ndim; }
+  int64_t dim() const { return p_->ndim; }
   int64_t numel() const { return p_->numel; }
   IntList sizes() const { return {p_->sizes, p_->ndim}; }
   IntList strides() const { return {p_->strides, p_->ndim}; }
@@ -125,22 +131,42 @@ class Tensor {
   T* data() const {
     return reinterpret_cast<T*>(p_->data);
   }
+  template <class T>
+  T* data_ptr() const {
+    return data<T>();
+  }
 
   // The gradient of a leaf, undefined if there is none yet (autograd/meta.cpp).
   FL_API Tensor grad() const;
   FL_API Tensor& set_requires_grad(bool on = true);
+  const Tensor& requires_grad_(bool on = true) const {
+    return const_cast<Tensor*>(this)->set_requires_grad(on);
+  }
+  bool is_leaf() const { return !p_->grad_fn; }
   // Runs the tape from here; `gradient` may be left out for a single element (autograd/engine.cpp).
   FL_API void backward() const;
   FL_API void backward(const Tensor& gradient, bool retain_graph = false,
                        bool create_graph = false) const;
   // The value of a one-element tensor (one read, no copy to another tensor).
   FL_API Scalar item() const;
+  template <class T>
+  T item() const {
+    return item().to<T>();
+  }
+
+  // x[i] along the first dim; index takes the keys of Python's x[...] (ops/index.h).
+  FL_API Tensor operator[](int64_t i) const;
+  FL_API Tensor operator[](const TensorIndex& key) const;
+  FL_API Tensor index(std::initializer_list<TensorIndex> keys) const;
+  FL_API const Tensor& index_put_(std::initializer_list<TensorIndex> keys,
+                                  const Tensor& value) const;
+  FL_API const Tensor& index_put_(std::initializer_list<TensorIndex> keys,
+                                  const Scalar& value) const;
+  using TensorMethods<Tensor>::index_put_;
 
  private:
   TensorImpl* p_ = nullptr;
 };
-
-using TensorList = std::span<const Tensor>;
 
 // ---- making tensors: uninitialised memory or a view; no tape, no dispatch ----
 struct Geometry {  // what a view op computes
@@ -155,6 +181,10 @@ FL_API Tensor new_like(const Tensor& like, DType dtype);
 // A TensorImpl on the same storage, sharing the version counter; grad_fn and meta stay empty.
 FL_API Tensor alias(const Tensor& of);
 FL_API Tensor alias(const Tensor& of, const Geometry& geometry);
+// x.data: the same memory without history and with a version counter of its own. And its exchange
+// (autograd/data.cpp).
+FL_API Tensor data_of(const Tensor& t);
+FL_API void set_data(const Tensor& t, const Tensor& source);
 // A tensor over memory that somebody else made.
 FL_API Tensor from_storage(StoragePtr storage, IntList sizes, IntList strides, int64_t offset,
                            DType dtype);

@@ -35,6 +35,30 @@ inline Tensor operator&&(const Tensor& a, const Tensor& b) { return ops::logical
 inline Tensor operator||(const Tensor& a, const Tensor& b) { return ops::logical_or(a, b); }
 inline Tensor operator!(const Tensor& a) { return ops::logical_not(a); }
 
+// x += y writes x in place; x may be a part of another tensor: x[0] += 1.
+template <class T>
+concept TensorPlace = std::same_as<std::remove_cvref_t<T>, Tensor>;
+template <TensorPlace T, class B>
+T&& operator+=(T&& a, const B& b) {
+  ops::add_(const_cast<Tensor&>(a), b);
+  return std::forward<T>(a);
+}
+template <TensorPlace T, class B>
+T&& operator-=(T&& a, const B& b) {
+  ops::sub_(const_cast<Tensor&>(a), b);
+  return std::forward<T>(a);
+}
+template <TensorPlace T, class B>
+T&& operator*=(T&& a, const B& b) {
+  ops::mul_(const_cast<Tensor&>(a), b);
+  return std::forward<T>(a);
+}
+template <TensorPlace T, class B>
+T&& operator/=(T&& a, const B& b) {
+  ops::div_(const_cast<Tensor&>(a), b);
+  return std::forward<T>(a);
+}
+
 // Numbers inside formulas.
 inline Scalar conj(const Scalar& a) {
   return a.is_complex() ? Scalar(std::conj(a.to_complex())) : a;

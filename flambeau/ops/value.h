@@ -10,11 +10,6 @@
 
 namespace flambeau {
 
-class Generator;  // core/generator.h
-
-using ScalarList = std::span<const Scalar>;
-using DoubleList = std::span<const double>;
-
 // Borrowed: whoever fills a Value keeps what it points at alive during the call.
 struct Value {
   enum Kind : uint8_t {

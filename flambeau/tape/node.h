@@ -253,6 +253,15 @@ inline void move_into(Tensor* out, std::vector<Tensor> found) {
   std::move(found.begin(), found.end(), out);
 }
 
+// Those of several inputs that one formula gives together.
+template <class Found, class... Fit>
+requires(sizeof...(Fit) > 0) void move_into(Tensor* out, Found found, const Fit&... fit) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    ((out[I] = fit(std::move(std::get<I>(found)))), ...);
+  }
+  (std::index_sequence_for<Fit...>{});
+}
+
 template <class N>
 void destroy_node(Node* node) {
   static_cast<N*>(node)->~N();

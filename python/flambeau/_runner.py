@@ -15,7 +15,9 @@ import types
 
 # The release whose interface flambeau follows, for programs that ask importlib.metadata.
 TORCH_VERSION = "2.13.0"
-USAGE = "usage: python -m flambeau SCRIPT [ARGUMENT ...]\n       python -m flambeau -m MODULE [ARGUMENT ...]"
+USAGE = """usage: python -m flambeau SCRIPT [ARGUMENT ...]
+       python -m flambeau -m MODULE [ARGUMENT ...]
+       python -m flambeau --cmake-prefix-path"""
 
 
 def own_name(name):
@@ -93,6 +95,10 @@ def run_script(path):
 
 def main():
     arguments = sys.argv[1:]
+    if arguments == ["--cmake-prefix-path"]:
+        from flambeau.utils import cmake_prefix_path
+
+        return print(cmake_prefix_path)
     as_module = arguments[:1] == ["-m"]
     program = arguments[as_module:]
     if not program or (program[0].startswith("-") and not as_module):

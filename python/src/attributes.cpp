@@ -5,7 +5,6 @@
 #include "python/src/recording.h"
 #include "python/src/size.h"
 #include "python/src/tape.h"
-#include "python/src/tensor_data.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/tensor_object.h"
 #include "python/src/torch_function.h"

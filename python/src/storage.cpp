@@ -7,7 +7,6 @@
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/module.h"
-#include "python/src/tensor_data.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/wrap.h"
 

@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.opgen import bindings, documents, ops, rules
+from tools.opgen import bindings, documents, methods, ops, rules
 from tools.opgen.bodies import bodies
 from tools.opgen.op import Op, OpSet, op_sets
 from tools.opgen.table import TableError, read_rows
@@ -34,23 +34,24 @@ def header(what: str, includes: str, body: str, namespace="flambeau") -> str:
     return cpp(what, includes, body, namespace, "#pragma once\n")
 
 
-def kernel_tables(all_ops: list[Op]) -> str:
-    names = [body.symbol for op in all_ops for body in bodies(op)]
-    tables = "".join(f"extern const PointwiseTable {n}Loops;\n" for n in names)
-    return "".join(f"namespace {isa} {{\n{tables}}}\n" for isa in ("v2", "v3", "v4"))
-
-
 def headers(all_ops: list[Op], sets: list[OpSet]):
     """(file, text) of what is included."""
-    lines = "".join(form.declaration() + "\n" for op in all_ops for form in ops.forms(op))
+    forms = [form for op in all_ops for form in ops.forms(op)]
+    lines = "".join(f"FL_API {f.returns} {f.function}({f.declared()});\n" for f in forms)
     yield "ops.h", header("every op", "ops/value", lines, "flambeau::ops")
     lines = "".join(dict.fromkeys(line + "\n" for op in all_ops for line in rules.hand_written(op)))
     what = "what the hand-written rules and bodies look like"
     yield "impl.h", header(what, "ops/value", lines, "flambeau::ops")
-    yield "kernels.h", header("pointwise tables", "kernels/table", kernel_tables(all_ops))
+    names = [body.symbol for op in all_ops for body in bodies(op)]
+    lines = "".join(f"extern const PointwiseTable {n}Loops;\n" for n in names)
+    lines = "".join(f"namespace {isa} {{\n{lines}}}\n" for isa in ("v2", "v3", "v4"))
+    yield "kernels.h", header("pointwise tables", "kernels/table", lines)
     yield "infos.h", header("the table of ops", "ops/op_info", bindings.declarations(sets))
     yield "autocast.h", header("what autocast casts to", "core/config", bindings.autocast(sets))
     yield "operators.h", header("operators", "generated/ops", bindings.operators(sets))
+    declared, defined = methods.emit(sets)
+    yield "methods.h", header("methods", "core/method_args", declared)
+    yield "method_bodies.h", header("bodies of methods", "core/tensor generated/ops", defined)
 
 
 def sources(all_ops: list[Op], sets: list[OpSet]):
@@ -84,7 +85,7 @@ def products(rows) -> list[tuple[str, str, str]]:
     ]
 
 
-def main() -> int:
+def main() -> None:
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--out", type=Path)
     ap.add_argument("--list", action="store_true")
@@ -92,8 +93,7 @@ def main() -> int:
     try:
         made = products(read_rows(ROWS))
     except TableError as e:
-        print(e, file=sys.stderr)
-        return 1
+        sys.exit(str(e))
     for kind, path, text in made:
         if args.list:
             print(kind, path)
@@ -102,8 +102,7 @@ def main() -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_text() != text:  # unchanged: no rebuild
             target.write_text(text)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,7 +3,7 @@
 from tools.opgen import ops
 from tools.opgen.op import Op, OpSet
 from tools.opgen.schema import TYPES, Arg
-from tools.opgen.template import Emitter, fill, quoted
+from tools.opgen.template import quoted
 
 
 def param(a: Arg) -> str:
@@ -11,10 +11,6 @@ def param(a: Arg) -> str:
     kind = f"ArgKind::{TYPES[a.type].kind}"
     cells = [quoted(a.name), kind, *flags, str(a.size), quoted(a.default or "")]
     return "{" + ", ".join(cells) + "}"
-
-
-def params_of(op: Op) -> str:
-    return f"constexpr Param kParams_{op.id}[] = {{{', '.join(param(a) for a in op.args)}}};\n"
 
 
 def entry(op: Op, s: OpSet) -> str:
@@ -48,41 +44,25 @@ const OpSet kSet_{s.name} = {{"{s.name}", kOps_{s.name}, {len(s.ops)}, "{" ".joi
 
 
 def emit_sets(sets: list[OpSet]) -> str:
-    params = dict.fromkeys(params_of(op) for s in sets for op in s.ops if op.args)
-    return "".join(params) + "".join(op_set(s) for s in sets)
+    params = {op.id: ", ".join(map(param, op.args)) for s in sets for op in s.ops if op.args}
+    lines = [f"constexpr Param kParams_{name}[] = {{{text}}};\n" for name, text in params.items()]
+    return "".join(lines) + "".join(op_set(s) for s in sets)
 
 
-OPERATOR = """\
-struct ${pascal}Operator {
-  static constexpr const char *name = "$name", *symbol = "$operator";
-  template <class... A>
-  static auto call(const A&... a) -> decltype(ops::$name(a...)) {
-    return ops::$name(a...);
-  }
-  $inplace
-};
-"""
-INPLACE = """\
-template <class... A>
-static auto inplace(Tensor& self, const A&... a) -> decltype(ops::${name}_(self, a...)) {
-  return ops::${name}_(self, a...);
-}
-"""
-
-
-class Operator(Emitter):
+def operator(op: Op) -> str:
     """What Python's number protocol calls directly: a row with an `operator`."""
-
-    template = OPERATOR
-
-    def inplace(self) -> list[str]:
-        return fill(INPLACE, self).splitlines() if "inplace" in self.row.forms else []
+    calls = [("call", "const auto&... a", f"ops::{op.name}(a...)")]
+    if "inplace" in op.row.forms:
+        calls.append(("inplace", "Tensor& self, const auto&... a", f"ops::{op.name}_(self, a...)"))
+    calls = [f"  static auto {n}({p}) -> decltype({e}) {{ return {e}; }}\n" for n, p, e in calls]
+    names = f'static constexpr const char *name = "{op.name}", *symbol = "{op.operator}";'
+    return f"struct {op.pascal}Operator {{\n  {names}\n{''.join(calls)}}};\n"
 
 
 def operators(sets: list[OpSet]) -> str:
     own = [s.ops[0] for s in sets if s.operator and s.name == s.ops[0].name]
     names = ", ".join(f"{op.pascal}Operator" for op in own)
-    text = "template <class... T>\nstruct TypeList {};\n" + "".join(Operator(o).text() for o in own)
+    text = "template <class... T>\nstruct TypeList {};\n" + "".join(map(operator, own))
     return f"{text}using Operators = TypeList<{names}>;\n"
 
 

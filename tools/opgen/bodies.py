@@ -1,6 +1,6 @@
 """Emits the pointwise bodies, forward and backward, and their tables by compute type."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tools.opgen import formula as F
 from tools.opgen.op import Op
@@ -32,8 +32,7 @@ class Body:
     code: str
     types: list[str]
     rule: str = "Promote"  # DTypeRule of ops/pointwise.h
-    ignored: set[str] = field(default_factory=set)
-    promoting: set[str] = field(default_factory=set)
+    bits: str = "0, 0"  # the tensors that take no part in promotion, the numbers that do
 
     def __post_init__(self):
         self.sizes = f"{len(self.tensors)}, {len(self.numbers)}"
@@ -42,10 +41,8 @@ class Body:
 
     def constant(self) -> str:
         """What the pointwise engine is told."""
-        ignored = sum(1 << i for i, t in enumerate(self.tensors) if t in self.ignored)
-        promoting = sum(1 << i for i, n in enumerate(self.numbers) if n in self.promoting)
         takes_bool = "false" if "nobool" in self.types else "true"
-        rule = f"DTypeRule::{self.rule}, {ignored}, {promoting}, {takes_bool}"
+        rule = f"DTypeRule::{self.rule}, {self.bits}, {takes_bool}"
         tables = ", ".join(f"&{isa}::{self.symbol}Loops" for isa in ("v2", "v3", "v4"))
         names = f'"{self.op}", "{" ".join(self.tensors)}"'
         value = f"{names}, {self.sizes}, {rule}, {{{tables}}}"
@@ -65,14 +62,19 @@ class Body:
         return f"{kinds}, Gives::{self.rule}" if self.rule in ("Bool", "Real") else kinds
 
 
+def mask(names: list[str], chosen: set[str]) -> int:
+    return sum(1 << i for i, name in enumerate(names) if name in chosen)
+
+
 def forward(op: Op) -> Body:
     row = op.row
     values = [a.name for a in op.args if a.is_tensor or a.is_number]
     code = row.fwd or f"{row.body}()({', '.join(values)})"
     code = F.without({a.name for s in row.sigs for a in s.args} - set(values), code)
     rule = row.dtype_of("result").split()[-1].capitalize()  # "promote float" -> Float
-    given = (op.type_name, op.name, op.tensors, op.numbers, code, row.number_types, rule)
-    return Body(*given, row.ignored, PROMOTING)
+    bits = f"{mask(op.tensors, row.ignored)}, {mask(op.numbers, PROMOTING)}"
+    kind = op.tensors, op.numbers, code, row.number_types
+    return Body(op.type_name, op.name, *kind, rule, bits)
 
 
 def gradient(op: Op, arg: Arg) -> Body | None:
@@ -91,6 +93,5 @@ def gradient(op: Op, arg: Arg) -> Body | None:
 
 
 def bodies(op: Op) -> list[Body]:
-    if op.row.kind != "pointwise":
-        return []
-    return [forward(op), *filter(None, (gradient(op, a) for a in op.inputs))]
+    gradients = filter(None, (gradient(op, a) for a in op.inputs))
+    return [forward(op), *gradients] if op.row.kind == "pointwise" else []

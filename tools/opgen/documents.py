@@ -36,17 +36,15 @@ def stub(op: Op, name: str, method: bool) -> str:
     return f"def {name}({', '.join(params)}) -> {result}: ..."
 
 
-def stubs(sets: list[OpSet], method: bool) -> str:
-    form, indent = ("method", "    ") if method else ("function", "")
-    text = ""
-    for s in (s for s in sets if form in s.forms):
-        overload = f"{indent}@overload\n" if len(s.ops) > 1 else ""
-        text += "".join(f"{overload}{indent}{stub(op, s.name, method)}\n" for op in s.ops)
-    return text
-
-
 def stub_file(sets: list[OpSet]) -> str:
-    return STUB_HEAD + stubs(sets, True) + "\n" + stubs(sets, False)
+    text = STUB_HEAD
+    for form, indent in (("method", "    "), ("function", "")):
+        for s in (s for s in sets if form in s.forms):
+            head = f"{indent}@overload\n" if len(s.ops) > 1 else ""
+            for op in s.ops:
+                text += f"{head}{indent}{stub(op, s.name, form == 'method')}\n"
+        text += "\n"
+    return text
 
 
 def reference(sets: list[OpSet]) -> str:

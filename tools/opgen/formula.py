@@ -2,15 +2,9 @@
 
 import re
 
-METADATA = {  # and the type of the node's field
-    "sizes": "Ints",
-    "strides": "Ints",
-    "offset": "int64_t",
-    "dtype": "DType",
-    "device": "Device",
-    "ndim": "int64_t",
-    "numel": "int64_t",
-}
+# What a formula may ask of a tensor, and the type of the node's field.
+METADATA = {"sizes": "Ints", "strides": "Ints", "dtype": "DType", "device": "Device"}
+METADATA |= dict.fromkeys(("offset", "ndim", "numel"), "int64_t")
 META = re.compile(r"\b(\w+)\.(" + "|".join(METADATA) + r")\b")
 # Functions that exist for a SIMD vector as well as for a Tensor (kernels/math.h), so that a formula
 # of them compiles as a body.

@@ -69,9 +69,7 @@ struct $node : NodeOf<$edge_count> {
         names, value, first = F.identifiers(text), F.flatten_metadata(text), args[0]
         saved = [k for k in self.kept if k.is_saved and k.name in names]
         lines = [f'auto {k.name} = {k.field}.get(this, "{k.name}");' for k in saved]
-        if first.is_list:
-            return [*lines, f"move_into(out + {self.edge(first)}, {value});"]
-        if len(args) == 1:
+        if len(args) == 1 and first.is_tensor:
             body = gradient(self, first)
             if body:
                 value = f"tls.grad ? Tensor({value}) : pointwise(k{body.symbol}, {body.inputs})"
@@ -79,10 +77,8 @@ struct $node : NodeOf<$edge_count> {
         if "wanted" in names:
             wants = ", ".join(self.wanted([a]) for a in args)
             lines.append(f"std::array<bool, {len(args)}> wanted{{{wants}}};")
-        lines.append(f"auto found = {value};")
-        for i, a in enumerate(args):
-            lines.append(f"out[{self.edge(a)}] = fit_{a.name}(std::get<{i}>(found));")
-        return lines
+        fits = "".join(f", fit_{a.name}" for a in args if a.is_tensor)
+        return [*lines, f"move_into(out + {self.edge(first)}, {value}{fits});"]
 
     def arguments(self) -> str:
         """What the op was called with, and its first result."""
@@ -99,7 +95,8 @@ struct $node : NodeOf<$edge_count> {
             fit = f", fit_{a.name}{fit}" if a.is_tensor else ""
             lines.append(f"connect(this, {self.edge(a)}, {a.name}{fit});")
         for k in self.kept[: len(self.kept) - len(self.slots)]:
-            guard = "" if k.is_list or self.lists else f"if ({self.wanted(self.users(k))}) "
+            users = [a for a in self.inputs if k.name in F.identifiers(self.formulas[a.name])]
+            guard = "" if k.is_list or self.lists else f"if ({self.wanted(users)}) "
             saved = f"{guard}{k.field}.set({k.name});"
             lines.append(saved if k.is_saved else f"this->{k.name} = {k.name};")
         for name, what in self.metadata:

@@ -11,6 +11,7 @@ class Op(Signature):
     def __init__(self, row: Row, sig: Signature):
         vars(self).update(vars(sig))
         self.row, self.operator = row, row.operator
+        self.has_out = "out" in row.forms and {*self.out_types} == {"Tensor"} and not self.mutates
         self.infos: dict[str, str] = {}  # the entries of the run-time table, by function
         self.groups = list(self.derivatives())
         self.formulas = {a.name: text for args, text in self.groups for a in args}
@@ -42,10 +43,6 @@ class Op(Signature):
             if args:
                 yield args, F.without(F.identifiers(text) - known, text)
 
-    def users(self, kept: Arg) -> list[Arg]:
-        """The inputs whose derivatives mention a value."""
-        return [a for a in self.inputs if kept.name in F.identifiers(self.formulas[a.name])]
-
     def carries_grad(self, out: str) -> bool:
         """Statistics that only the backward needs (mean, rstd ...) carry no gradient themselves."""
         if len(self.outs) == 1:
@@ -60,11 +57,6 @@ class Op(Signature):
 
     def wanted(self, args: list[Arg]) -> str:
         return f"wants({', '.join(self.edge(a) for a in args)})"
-
-    @property
-    def has_out(self) -> bool:
-        plain = not self.is_list and not self.mutates
-        return "out" in self.row.forms and plain and set(self.out_types) == {"Tensor"}
 
 
 @dataclass

@@ -29,7 +29,7 @@ $returns $function($params) {
 """
 OUT = """\
 $returns $function($params) {
-  check_out("$name", $inputs, $outs);
+  check_out("$name", $given_tensors);
   NoGradGuard no_grad;
   return $value;
 }
@@ -39,16 +39,16 @@ $returns $function($params) {
 class Form(Emitter):
     """A C++ function of an op: it gives a new value, or writes `self`, or writes `out`."""
 
-    suffix = ""
-
     def __init__(self, op: Op, function: str, returns: str, filled=()):
         super().__init__(op)
         self.function, self.returns = function, returns
         self.filled = filled  # tensors of the caller that take the results
+        self.suffix = "" if function == op.name else "_in_place"
 
     def parameters(self) -> list[tuple[str, str, str]]:
         """Type, name and default."""
-        own = [(a.cpp, a.name, a.cpp_default) for a in self.args]
+        shown = [i >= self.least for i in range(len(self.args))]
+        own = [(a.cpp, a.name, a.cpp_default if s else "") for a, s in zip(self.args, shown)]
         return [("Tensor&", name, "") for name in self.filled] + own
 
     def params(self) -> str:
@@ -59,13 +59,8 @@ class Form(Emitter):
         kind = f"{self.returns} (*)({', '.join(kind for kind, *_ in self.parameters())})"
         return f"(void*)static_cast<{kind}>(&ops::{self.function}),\n &AdapterOf<{kind}>::call"
 
-    def declaration(self) -> str:
-        # Defaults that make a call look like one of another overload would be ambiguous.
-        required = [a.cpp for a in self.args if a.default is None]
-        others = [[a.cpp for a in s.args] for s in self.row.sigs if s.text != self.subject.text]
-        shown = required not in others
-        params = [f"{t} {n} = {d}" if d and shown else f"{t} {n}" for t, n, d in self.parameters()]
-        return f"FL_API {self.returns} {self.function}({', '.join(params)});"
+    def declared(self) -> str:
+        return ", ".join(f"{t} {n} = {d}" if d else f"{t} {n}" for t, n, d in self.parameters())
 
     def slow(self) -> str:
         run = f"&run_{self.id}{self.suffix}"
@@ -74,9 +69,6 @@ class Form(Emitter):
 
 class Plain(Form):
     template = PLAIN + DISPATCH
-
-    def __init__(self, op: Op):
-        super().__init__(op, op.name, op.result)
 
     def body(self) -> list[str]:
         check = [rules.device_check(self)] if self.row.kind == "structured" else []
@@ -103,10 +95,6 @@ class Plain(Form):
 
 class InPlace(Form):
     template = IN_PLACE + DISPATCH
-
-    def __init__(self, op: Op):
-        super().__init__(op, op.name if op.mutates else op.name + "_", "Tensor&")
-        self.suffix = "" if op.mutates else "_in_place"
 
     def parameters(self) -> list[tuple[str, str, str]]:
         return [("Tensor&", "self", ""), *super().parameters()[1:]]
@@ -143,10 +131,8 @@ class InPlace(Form):
 class Out(Form):
     template = OUT
 
-    def __init__(self, op: Op):
-        returns = "Tensor&" if len(op.outs) == 1 else op.result
-        super().__init__(op, op.name + "_out", returns, op.targets)
-        self.inputs, self.outs = addresses(op.tensors), addresses(op.targets)
+    def given_tensors(self) -> str:
+        return f"{addresses(self.tensors)}, {addresses(self.targets)}"
 
     def value(self) -> str:
         many = len(self.targets) > 1
@@ -168,9 +154,13 @@ class Out(Form):
 
 
 def forms(op: Op) -> list[Form]:
-    found = [InPlace(op) if op.mutates else Plain(op)]
-    found += [InPlace(op)] if "inplace" in op.row.forms else []
-    return found + ([Out(op)] if op.has_out else [])
+    found = [InPlace(op, op.name, "Tensor&") if op.mutates else Plain(op, op.name, op.result)]
+    if "inplace" in op.row.forms:
+        found.append(InPlace(op, op.name + "_", "Tensor&"))
+    if op.has_out:
+        returns = "Tensor&" if len(op.outs) == 1 else op.result
+        found.append(Out(op, op.name + "_out", returns, op.targets))
+    return found
 
 
 def definitions(op: Op) -> str:

@@ -37,8 +37,6 @@ DEFAULTS = {
     "True": "true",
     "False": "false",
     "contiguous_format": "MemoryFormat::Contiguous",
-    "preserve_format": "MemoryFormat::Preserve",
-    "inf": "kInf",
     "4": "DType::Int64",  # torch's number of a dtype
 }
 

@@ -8,13 +8,9 @@ from tools.opgen.schema import Signature, parse_signature
 
 FORMS_OF = {  # by kind, where a row does not say
     "pointwise": "function method inplace out",
-    "reduce": "function method out",
-    "structured": "function method out",
-    "view": "function method",
-    "composite": "function method",
-    "factory": "function",
-    "random": "function",
-    "other": "function",
+    **dict.fromkeys(("reduce", "structured"), "function method out"),
+    **dict.fromkeys(("view", "composite"), "function method"),
+    **dict.fromkeys(("factory", "random", "other"), "function"),
 }
 FORMS = "function method inplace out nn linalg fft special sparse nested".split()
 BODIES = "fwd body kernel impl".split()
@@ -59,25 +55,21 @@ def check(row: Row) -> None:
     def bad(why):
         raise TableError(f"{row.file}.toml [{row.key}]: {why}")
 
-    unknown = set(row.fields) - {*FIELDS.split(), *BODIES}
-    if unknown:
-        bad(f"unknown field {', '.join(sorted(unknown))}")
-    if row.kind not in FORMS_OF:
-        bad(f"kind must be one of {', '.join(FORMS_OF)}, got {row.kind!r}")
     bodies = [b for b in BODIES if b in row.fields]
     if len(bodies) != 1:
         bad(f"exactly one of {', '.join(BODIES)} is needed, got {bodies or 'none'}")
-    if not set(row.forms) <= set(FORMS):
-        bad(f"forms must be of {', '.join(FORMS)}, got {' '.join(row.forms)}")
-    if row.autocast and row.autocast not in AUTOCAST.split():
-        bad(f"autocast must be one of {AUTOCAST}, got {row.autocast!r}")
-    for sig in row.sigs:
-        if sig.name != row.key.split(".")[0]:
-            bad(f"the schema names {sig.name!r}")
-    known = {a.name for sig in row.sigs for a in sig.args}
-    unknown = {n.strip() for key in row.derivatives for n in key.split(",")} - known
-    if unknown:
-        bad(f"a derivative for {', '.join(sorted(unknown))}, which no overload has")
+    inputs = {n.strip() for key in row.derivatives for n in key.split(",")}
+    for what, given, known in (
+        ("field", row.fields, FIELDS.split() + BODIES),
+        ("kind", [row.kind], FORMS_OF),
+        ("form", row.forms, FORMS),
+        ("autocast", [row.autocast] if row.autocast else [], AUTOCAST.split()),
+        ("schema's name", [sig.name for sig in row.sigs], [row.key.split(".")[0]]),
+        ("derivative", inputs, {a.name for sig in row.sigs for a in sig.args}),
+    ):
+        unknown = sorted(map(str, set(given) - set(known)))
+        if unknown:
+            bad(f"a {what} must be one of {', '.join(known)}, got {', '.join(unknown)}")
 
 
 def read_row(key: str, file: str, fields: dict) -> Row:
@@ -91,14 +83,25 @@ def read_row(key: str, file: str, fields: dict) -> Row:
     return row
 
 
+def settle_calls(rows: list[Row]) -> None:
+    """How many arguments a C++ call must give: with fewer it would look like another overload's."""
+    taken = set()
+    for sig in (sig for row in rows for sig in row.sigs):
+        types = [sig.name, *(a.cpp for a in sig.args)]
+        required = [i + 1 for i, a in enumerate(sig.args) if a.default is None]
+        calls = {n: tuple(types[: n + 1]) for n in range(max(required, default=0), len(types))}
+        sig.least = max((n + 1 for n, call in calls.items() if call in taken), default=min(calls))
+        taken |= {call for n, call in calls.items() if n >= sig.least}
+
+
 def read_rows(folder: Path) -> list[Row]:
     """All rows, files in alphabetical order, rows as they stand."""
     rows = []
     for path in sorted(folder.glob("*.toml")):
-        with open(path, "rb") as f:
-            try:
-                table = tomllib.load(f)
-            except tomllib.TOMLDecodeError as e:
-                raise TableError(f"{path.name}: {e}") from None
+        try:
+            table = tomllib.loads(path.read_text())
+        except tomllib.TOMLDecodeError as e:
+            raise TableError(f"{path.name}: {e}") from None
         rows += [read_row(key, path.stem, fields) for key, fields in table.items()]
+    settle_calls(rows)
     return rows

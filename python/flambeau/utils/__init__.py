@@ -1,6 +1,10 @@
 """Helpers around tensors and modules. Submodules load when they are first asked for."""
 
 import importlib
+import os
+
+# Where CMake finds the package for C++ programs: find_package(flambeau).
+cmake_prefix_path = os.path.dirname(os.path.dirname(__file__))
 
 
 def __getattr__(name):

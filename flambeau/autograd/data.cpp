@@ -1,9 +1,7 @@
 // x.data: the same memory without history, and its exchange.
-#include "python/src/tensor_data.h"
-
 #include "flambeau/autograd/batch.h"
 
-namespace flambeau::python {
+namespace flambeau {
 namespace {
 
 // A counter that no view shares: writes are not seen by what was saved of others.
@@ -48,4 +46,4 @@ void set_data(const Tensor& t, const Tensor& source) {
   to->refresh();
 }
 
-}  // namespace flambeau::python
+}  // namespace flambeau
