@@ -91,6 +91,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_impl(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
     int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
     std::optional<int64_t> padding_idx) {
+  one_device("embedding_bag", {&weight, &indices, &offsets, &per_sample_weights});
   check_bags(weight, indices, offsets, mode, per_sample_weights);
   FL_CHECK(has_memory(offsets), NotImplementedError,
            "embedding_bag: the bags are not known on the meta device");

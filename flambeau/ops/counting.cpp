@@ -49,6 +49,7 @@ void check_search(const Tensor& sorted, const Tensor& self, const Tensor& sorter
 
 Tensor searchsorted_impl(const Tensor& sorted_sequence, const Tensor& self, bool out_int32,
                          bool right, std::optional<std::string_view> side, const Tensor& sorter) {
+  one_device("searchsorted", {&sorted_sequence, &self, &sorter});
   bool upper = search_right(right, side);
   check_search(sorted_sequence, self, sorter);
   Tensor result = new_tensor(self.sizes(), DType::Int64, self.device());
@@ -194,6 +195,7 @@ Tensor isin_impl(const Tensor& elements, const Tensor& test_elements, bool, bool
   FL_CHECK(!is_complex(elements.dtype()) && !is_complex(test_elements.dtype()), RuntimeError,
            "isin: not defined for {}",
            is_complex(elements.dtype()) ? elements.dtype() : test_elements.dtype());
+  one_device("isin", {&elements, &test_elements});
   if (elements.numel() == 0 || !has_memory(elements))
     return new_tensor(elements.sizes(), DType::Bool, elements.device());
   bool few = test_elements.numel() <= 8;
@@ -222,6 +224,7 @@ Tensor bincount_impl(const Tensor& self, const Tensor& weights, int64_t minlengt
            self.sizes());
   FL_CHECK(!weights.defined() || weights.sizes() == self.sizes(), RuntimeError,
            "bincount: weights must have self's shape {}, got {}", self.sizes(), weights.sizes());
+  one_device("bincount", {&self, &weights});
   FL_CHECK(has_memory(self), NotImplementedError,
            "bincount: the largest element is not known on the meta device");
   Tensor x = dense(as_int64(self));

@@ -149,6 +149,7 @@ Tensor embedding_impl(const Tensor& weight, const Tensor& indices, int64_t, bool
            weight.sizes());
   FL_CHECK(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, RuntimeError,
            "embedding: indices must be int64 or int32, got {}", indices.dtype());
+  one_device("embedding", {&weight, &indices});
   Ints sizes(indices.sizes());
   sizes.push_back(weight.size(1));
   Tensor result = new_tensor(sizes, weight.dtype(), weight.device());
@@ -167,6 +168,7 @@ Tensor embedding_dense_backward_impl(const Tensor& grad_output, const Tensor& in
            "embedding_dense_backward: grad_output must have one dim more than indices, got {} and "
            "{}",
            grad_output.sizes(), indices.sizes());
+  one_device("embedding_dense_backward", {&grad_output, &indices});
   int64_t cols = grad_output.size(-1);
   Tensor result = new_tensor({num_weights, cols}, grad_output.dtype(), grad_output.device());
   if (!has_memory(result) || result.numel() == 0) return result;

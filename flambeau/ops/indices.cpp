@@ -20,6 +20,8 @@ Tensor as_bool(const Tensor& mask) {
 template <class E>
 Tensor checked_index(std::string_view op, const Tensor& index, int64_t size, int64_t dim,
                      bool negative) {
+  FL_CHECK(has_memory(index), RuntimeError, "{}: the index is on {}, where it has no values", op,
+           index.device());
   Tensor flat = dense(as_int64(index));
   const int64_t* values = flat.data<int64_t>();
   int64_t n = flat.numel(), at = find_bad_index(values, n, 0, size);

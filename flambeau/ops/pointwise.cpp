@@ -343,6 +343,18 @@ Device mixed_device(std::string_view op, Inputs inputs, std::string_view names) 
   return device;
 }
 
+Device one_device(std::string_view op, Inputs inputs) {
+  const Tensor* first = nullptr;
+  for (const Tensor* t : inputs) {
+    if (!t->defined()) continue;
+    if (!first) first = t;
+    FL_CHECK(t->device() == (*first).device(), RuntimeError,
+             "{}: all tensors must be on one device, got {} and {}; move them with .to(device)", op,
+             first->device(), t->device());
+  }
+  return first ? first->device() : Device{};
+}
+
 Device list_device(std::string_view op, TensorList tensors) {
   FL_CHECK(!tensors.empty(), ValueError, "{}: at least one tensor is needed, got an empty list",
            op);
@@ -375,6 +387,8 @@ void copy_items(const Tensor& dst, const Tensor& src) {
 
 void copy_elements(const Tensor& dst, const Tensor& src) {
   if (dst.numel() == 0 || !dst->data) return;
+  FL_CHECK(src->data, RuntimeError, "copy: a tensor on {} of shape {} has no values to read",
+           src.device(), src.sizes());
   if (dst.dtype() == src.dtype()) return copy_items(dst, src);
   Iteration it(dst.sizes());
   it.add(dst);

@@ -47,6 +47,8 @@ inline Device check_devices(std::string_view op, Inputs inputs, std::string_view
   for (const Tensor* t : inputs) same = same && (!t->defined() || t->device() == device);
   return FL_LIKELY(same) ? device : mixed_device(op, inputs, names);
 }
+// All on one device, whatever their dims: for kernels that read the tensors as they are.
+FL_API Device one_device(std::string_view op, Inputs inputs);
 // The same for a list, which must not be empty.
 FL_API Device list_device(std::string_view op, TensorList tensors);
 // dst[...] = src[...], broadcast and cast; no tape.

@@ -20,6 +20,11 @@ int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int
   return out;
 }
 
+void check_floating(std::string_view op, DType dtype) {
+  FL_CHECK(is_float(dtype), NotImplementedError, "{}: the dtype must be floating, got {}", op,
+           dtype);
+}
+
 struct Settings {
   IntList kernel, stride, pad, dilation;
   bool ceil_mode;
@@ -99,6 +104,8 @@ const IntList kNoDilation(&kOne, 1);
 
 Ints max_pool_shape(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
                     IntList dilation, bool ceil_mode) {
+  FL_CHECK(is_float(self.dtype()) || is_integer(self.dtype()), NotImplementedError,
+           "max_pool: not defined for {}", self.dtype());
   return pool_shape(self.sizes(), {kernel_size, stride, padding, dilation, ceil_mode});
 }
 
@@ -114,6 +121,7 @@ void max_pool_kernel(Tensor& result, Tensor& indices, const Tensor& self, IntLis
 }
 
 Ints max_pool_grad_shape(const Tensor& grad, const Tensor& indices, IntList size) {
+  check_floating("_max_pool_grad", grad.dtype());
   check_pooled("_max_pool_grad", grad.sizes(), size);
   FL_CHECK(indices.sizes() == grad.sizes(), RuntimeError,
            "_max_pool_grad: indices must have the gradient's shape {}, got {}", grad.sizes(),
@@ -139,6 +147,7 @@ Tensor max_pool_gather_impl(const Tensor& self, const Tensor& indices) {
 
 Ints avg_pool_shape(const Tensor& self, IntList kernel_size, IntList stride, IntList padding,
                     bool ceil_mode, bool, int64_t) {
+  check_floating("avg_pool", self.dtype());
   return pool_shape(self.sizes(), {kernel_size, stride, padding, kNoDilation, ceil_mode});
 }
 
@@ -156,6 +165,7 @@ void avg_pool_kernel(Tensor& result, const Tensor& self, IntList kernel_size, In
 
 Ints avg_pool_grad_shape(const Tensor& grad, IntList size, IntList kernel_size, IntList stride,
                          IntList padding, bool ceil_mode, bool, int64_t) {
+  check_floating("_avg_pool_grad", grad.dtype());
   Ints pooled = pool_shape(size, {kernel_size, stride, padding, kNoDilation, ceil_mode});
   FL_CHECK(grad.sizes() == IntList(pooled), RuntimeError,
            "_avg_pool_grad: pooling shape {} gives {}, the gradient has {}", size, pooled,
@@ -177,6 +187,7 @@ void avg_pool_grad_kernel(Tensor& result, const Tensor& grad, IntList, IntList k
 }
 
 Ints adaptive_pool_shape(const Tensor& self, IntList output_size) {
+  check_floating("adaptive_avg_pool", self.dtype());
   int64_t dims = int64_t(output_size.size());
   FL_CHECK(self.ndim() == dims + 2, RuntimeError,
            "adaptive_avg_pool: input must have {} dims, got shape {}", dims + 2, self.sizes());
@@ -201,6 +212,7 @@ void adaptive_avg_pool_kernel(Tensor& result, const Tensor& self, IntList) {
 }
 
 Ints adaptive_pool_grad_shape(const Tensor& grad, IntList size) {
+  check_floating("_adaptive_avg_pool_grad", grad.dtype());
   check_pooled("_adaptive_avg_pool_grad", grad.sizes(), size);
   return size;
 }

@@ -118,7 +118,8 @@ class InPlace(Form):
         if row.kind == "structured" and row.base:
             check = rules.shape(self, self.outs[0])
             kernel = rules.kernel_call(self, ["self"])
-            return [f"(void){check};", f"if (has_memory(self)) {kernel};"]
+            kernel = f"if (has_memory(self)) {kernel};"
+            return [rules.device_check(self), f"(void){check};", kernel]
         value = f"{name}({self.call})"
         lines = [f'write_into("{name}_", self, [&] {{ NoGradGuard no_grad; return {value}; }}());']
         if row.kind == "composite" and not row.grad:

@@ -36,7 +36,7 @@ def reduction(op: Op) -> str:
 
 def device_check(op: Op) -> str:
     """The statement that finds the device of a structured row's outputs."""
-    found = f'check_devices("{op.name}", {addresses(op.tensors)})'
+    found = f'one_device("{op.name}", {addresses(op.tensors)})'
     if all(a.optional for a in op.args if a.is_tensor):
         found = f'list_device("{op.name}", {next(a.name for a in op.args if a.is_list)})'
     return f"{found};" if op.row.base else f"Device device = {found};"
