@@ -4,10 +4,10 @@ import copy
 
 import pytest
 from flambeau.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
-from flambeau.nn import functional as F
 
 import flambeau as torch
 from flambeau import _C, nn
+from flambeau.nn import functional as F
 
 
 def close(a, b, tolerance=1e-5):
