@@ -397,6 +397,7 @@ void add_shape_rules(BatchRules& rules) {
              "cumprod",
              "cumsum",
              "logcumsumexp",
+             "logsumexp",
              "softmax",
              "log_softmax",
              "_softmax_backward",
@@ -416,9 +417,31 @@ void add_shape_rules(BatchRules& rules) {
              "slice_scatter"},
             dims_rule);
   add_rules(rules,
-            {"clone", "_to_copy", "detach", "view_as_real", "view_as_complex", "tril", "triu",
-             "round", "linalg_qr", "geqrf", "constant_pad_nd", "empty_like", "full_like",
-             "ones_like", "zeros_like", "one_hot"},
+            {"clone",
+             "_to_copy",
+             "detach",
+             "view_as_real",
+             "view_as_complex",
+             "tril",
+             "triu",
+             "round",
+             "linalg_qr",
+             "geqrf",
+             "linalg_lu_factor_ex",
+             "linalg_cholesky_ex",
+             "linalg_svd",
+             "linalg_eigh",
+             "linalg_det",
+             "_linalg_solve",
+             "_linalg_solve_triangular",
+             "_permutation",
+             "frexp",
+             "constant_pad_nd",
+             "empty_like",
+             "full_like",
+             "ones_like",
+             "zeros_like",
+             "one_hot"},
             same_rule);
   add_rules(rules, {"complex", "div"}, pointwise_rule);
   add_rules(rules, {"new_empty", "new_full", "new_ones", "new_zeros"}, new_of_rule);
@@ -446,7 +469,7 @@ void add_shape_rules(BatchRules& rules) {
   add_rules(rules, {"_dirichlet_grad", "_standard_gamma_grad"}, same_rule);
   add_rules(rules,
             {"as_strided_scatter", "nonzero_static", "bincount", "histc", "histogram",
-             "_pack_padded_sequence", "_pad_packed_sequence"},
+             "_pack_padded_sequence", "_pad_packed_sequence", "_pseudo_inverse", "hash_tensor"},
             loop_rule);
 }
 

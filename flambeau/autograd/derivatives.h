@@ -12,6 +12,12 @@ namespace flambeau {
 inline Tensor zeros_for(const Tensor& g, IntList sizes) {
   return ops::zeros(sizes, g.dtype(), {}, g.device());
 }
+// For arguments that neither torch nor this library has a derivative for.
+[[noreturn]] void refuse_derivative();
+template <class... A>
+[[noreturn]] Tensor no_derivative(const A&...) {
+  refuse_derivative();
+}
 // Sums dims of `g` away that were broadcast, so that it has `sizes`.
 Tensor sum_to(const Tensor& g, IntList sizes);
 // The gradient of a sum: g, with the reduced dims back, repeated to `sizes`.
@@ -29,7 +35,19 @@ Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList base_str
 
 Tensor linear_input_backward(const Tensor& g, const Tensor& weight);
 Tensor linear_weight_backward(const Tensor& g, const Tensor& input, int64_t ndim);
-// A = Q R; either gradient may be undefined.
+// Factorisations; a gradient of a factor may be undefined.
+Tensor lu_backward(const Tensor& g, const Tensor& lu, const Tensor& pivots, bool pivot);
+std::tuple<Tensor, Tensor> solve_backward(const Tensor& g, const Tensor& a, const Tensor& x,
+                                          std::array<bool, 2> wanted);
+std::tuple<Tensor, Tensor> triangular_backward(const Tensor& g, const Tensor& a, const Tensor& x,
+                                               bool upper, bool unit, std::array<bool, 2> wanted);
+Tensor cholesky_backward(const Tensor& g, const Tensor& factor, bool upper);
+Tensor eigh_backward(const Tensor& g_values, const Tensor& g_vectors, const Tensor& values,
+                     const Tensor& vectors);
+Tensor svd_backward(const Tensor& g_u, const Tensor& g_s, const Tensor& g_vh, const Tensor& u,
+                    const Tensor& s, const Tensor& vh);
+Tensor det_backward(const Tensor& g, const Tensor& a, const Tensor& det);
+Tensor pinv_backward(const Tensor& g, const Tensor& a, const Tensor& p);
 Tensor qr_backward(const Tensor& g_q, const Tensor& g_r, const Tensor& q, const Tensor& r);
 
 // Gradients of views: zeros with g where the view lies.

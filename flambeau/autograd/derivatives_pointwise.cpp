@@ -3,6 +3,12 @@
 
 namespace flambeau {
 
+void refuse_derivative() {
+  fail<NotImplementedError>(
+      "backward: this special function has no derivative for an argument that requires grad; "
+      "detach the argument");
+}
+
 // Zero for a real tensor; for a complex one sgn turns with the angle only: (g / |z| - result *
 // re(conj(result) g) / |z|).
 Tensor sgn_backward(const Tensor& g, const Tensor& self, const Tensor& result) {

@@ -117,7 +117,7 @@ Tensor logsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& res
                           const Dims& dim, bool keepdim) {
   Tensor pivot = zero_where(ops::eq(result, Scalar(-kInfinity)), result);
   Tensor terms = ops::exp(self - expand_reduced(pivot, self.sizes(), dim, keepdim));
-  return expand_reduced(g, self.sizes(), dim, keepdim) * terms;
+  return expand_reduced(g, self.sizes(), dim, keepdim) * ops::conj(terms);
 }
 
 // The norm has a corner at zero; 0 is the subgradient taken there.
@@ -221,6 +221,12 @@ Tensor logcumsumexp_backward(const Tensor& g, const Tensor& self, const Tensor& 
                              int64_t dim) {
   if (self.ndim() == 0 || self.numel() == 0) return g;
   dim = wrap_dim("logcumsumexp", dim, self.ndim());
+  if (is_complex(self.dtype())) {  // the sum over j >= i of g_j conj(e^(x_i - y_j))
+    Tensor pivot = ops::max(ops::real(result));
+    Tensor sums =
+        reversed(ops::cumsum(reversed(g * ops::conj(ops::exp(pivot - result)), dim), dim), dim);
+    return sums * ops::conj(ops::exp(self - pivot));
+  }
   Scalar lowest(-largest_number(self.dtype()));
   auto part = [&](const Tensor& wanted, const Tensor& size) {
     Tensor logs = ops::where(wanted, ops::log(size), lowest);

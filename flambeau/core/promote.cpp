@@ -30,10 +30,6 @@ DType promote_integers(DType a, DType b) {
   return s == DType::Int8 ? DType::Int16 : s;
 }
 
-bool is_wide_unsigned(DType t) {
-  return t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
-}
-
 DType promote_floats(DType a, DType b) {
   if (is_half(a) && is_half(b)) return DType::Float32;
   return itemsize(a) >= itemsize(b) ? a : b;

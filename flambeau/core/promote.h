@@ -6,6 +6,10 @@ namespace flambeau {
 
 // The smallest type that both fit in, by torch's table; uint16 to uint64 combine with floats only.
 FL_API DType promote_types(DType a, DType b);
+// Types for storage: torch has hardly any arithmetic on them.
+inline bool is_wide_unsigned(DType t) {
+  return t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
+}
 FL_API DType default_dtype();
 FL_API void set_default_dtype(DType dtype);
 inline DType default_complex() {

@@ -15,6 +15,8 @@ using PointwiseLoop = void(void* out, const void* const* in, int64_t n, const vo
 
 struct PointwiseTable {
   PointwiseLoop* loops[kComputes];
+  bool numeric, ordered;  // bools, complex numbers have no meaning
+  bool divides, powers;   // integers do not take zero, a negative number as the second operand
 };
 
 }  // namespace flambeau

@@ -1,4 +1,6 @@
 // Elementwise ops put together from others: choices by argument or dtype around a kernel.
+#include <cmath>
+
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/factory.h"
 #include "flambeau/ops/operators.h"
@@ -152,6 +154,13 @@ Tensor xlogy_impl(const Tensor& self, const Scalar& other) {
   return xlogy(self, number_tensor(other, self.device()));
 }
 
+Tensor xlog1py_impl(const Scalar& self, const Tensor& other) {
+  return special_xlog1py(number_tensor(self, other.device()), other);
+}
+Tensor xlog1py_impl(const Tensor& self, const Scalar& other) {
+  return special_xlog1py(self, number_tensor(other, self.device()));
+}
+
 Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol,
                     bool equal_nan) {
   FL_CHECK(self.dtype() == other.dtype(), RuntimeError,
@@ -182,6 +191,38 @@ bool equal_impl(const Tensor& self, const Tensor& other) {
   FL_CHECK(self.device() == other.device(), RuntimeError,
            "equal: both must be on one device, got {} and {}", self.device(), other.device());
   return self.sizes() == other.sizes() && all_true(eq(self, other));
+}
+
+Tensor positive_impl(const Tensor& self) {
+  FL_CHECK(self.dtype() != DType::Bool, RuntimeError, "positive: numbers are needed, got bool");
+  return self;
+}
+
+Tensor mvlgamma_impl(const Tensor& self, int64_t p) {
+  FL_CHECK(p >= 1, RuntimeError, "mvlgamma: p must be at least 1, got {}", p);
+  Tensor x = inexact(self);
+  Tensor shifts = arange(Scalar(0.5 - 0.5 * double(p)), Scalar(0.25), Scalar(0.5), x.dtype(),
+                         std::nullopt, x.device());
+  constexpr int64_t kLast = -1;
+  return sum(lgamma(unsqueeze(x, -1) + shifts), IntList(&kLast, 1)) +
+         Scalar(0.25 * double(p * (p - 1)) * std::log(M_PI));
+}
+
+DType frexp_exponent(const Tensor& self) {
+  check_floating("frexp", self);
+  return DType::Int32;
+}
+void frexp_kernel(Tensor& mantissa, Tensor& exponent, const Tensor& self) {
+  Tensor wide = new_tensor(self.sizes(), DType::Float64, self.device());
+  copy_elements(wide, self);
+  double* x = wide.data<double>();
+  int32_t* power = exponent.data<int32_t>();
+  for (int64_t i = 0; i < self.numel(); i++) {
+    int e = 0;
+    if (std::isfinite(x[i])) x[i] = std::frexp(x[i], &e);
+    power[i] = e;
+  }
+  copy_elements(mantissa, wide);
 }
 
 Tensor isreal_impl(const Tensor& self) {

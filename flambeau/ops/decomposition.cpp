@@ -1,24 +1,29 @@
-// QR by Householder reflections, the products of such reflections, and triangular solves. LAPACK's
-// layout and signs; everything small and row-major.
+// QR by Householder reflections, and the products of such reflections. LAPACK's layout and signs;
+// everything small and row-major.
 #include <cmath>
-#include <complex>
 
 #include "flambeau/generated/impl.h"
-#include "flambeau/ops/operators.h"
-#include "flambeau/ops/runtime.h"
+#include "flambeau/ops/matrices.h"
 
 namespace flambeau::ops {
 
-namespace {
+void check_matrix(std::string_view op, const Tensor& a) {
+  FL_CHECK(a.ndim() >= 2, RuntimeError, "{}: the input must have at least 2 dims, got shape {}", op,
+           a.sizes());
+  FL_CHECK(is_inexact(a.dtype()) && !is_half(a.dtype()), RuntimeError,
+           "{}: the dtype must be float32, float64, complex64 or complex128, got {}", op,
+           a.dtype());
+}
 
-template <class T>
-T conjugate(T x) {
-  return x;
+// The sizes of a with other numbers of rows and columns.
+Ints with_matrix(const Tensor& a, int64_t rows, int64_t columns) {
+  Ints sizes = a.sizes();
+  sizes[sizes.size() - 2] = rows;
+  sizes[sizes.size() - 1] = columns;
+  return sizes;
 }
-template <class T>
-std::complex<T> conjugate(std::complex<T> x) {
-  return std::conj(x);
-}
+
+namespace {
 
 // One m x n matrix in place. Each reflection maps the rest of its column to beta e1, beta real and
 // of the sign opposite to the pivot's, so that nothing cancels.
@@ -73,22 +78,6 @@ void visit_inexact(DType dtype, F&& f) {
     default:
       return f(std::complex<double>());
   }
-}
-
-void check_matrix(std::string_view op, const Tensor& a) {
-  FL_CHECK(a.ndim() >= 2, RuntimeError, "{}: the input must have at least 2 dims, got shape {}", op,
-           a.sizes());
-  FL_CHECK(is_inexact(a.dtype()) && !is_half(a.dtype()), RuntimeError,
-           "{}: the dtype must be float32, float64, complex64 or complex128, got {}", op,
-           a.dtype());
-}
-
-// The sizes of a with other numbers of rows and columns.
-Ints with_matrix(const Tensor& a, int64_t rows, int64_t columns) {
-  Ints sizes = a.sizes();
-  sizes[sizes.size() - 2] = rows;
-  sizes[sizes.size() - 1] = columns;
-  return sizes;
 }
 
 int64_t qr_columns(const Tensor& a, std::string_view mode) {
@@ -181,36 +170,6 @@ Tensor householder_product_impl(const Tensor& input, const Tensor& tau) {
     q = q - matmul(scaled, matmul(adjoint(v), q));
   }
   return q;
-}
-
-Tensor solve_triangular_impl(const Tensor& self, const Tensor& B, bool upper, bool left,
-                             bool unitriangular) {
-  constexpr auto op = "linalg.solve_triangular";
-  check_matrix(op, self);
-  check_matrix(op, B);
-  int64_t n = self.size(-1);
-  FL_CHECK(self.size(-2) == n && B.size(left ? -2 : -1) == n && self.dtype() == B.dtype(),
-           RuntimeError,
-           "{}: A must be square, of B's dtype and as large as B's {}, got {} of {} and {} of {}",
-           op, left ? "columns" : "rows", self.sizes(), self.dtype(), B.sizes(), B.dtype());
-  if (!left)
-    return transpose(linalg_solve_triangular(transpose(self, -2, -1), transpose(B, -2, -1), !upper,
-                                             true, unitriangular),
-                     -2, -1);
-  // Row by row: what is solved already is subtracted from the next right side.
-  Tensor solved;
-  for (int64_t step = 0; step < n; step++) {
-    int64_t row = upper ? n - 1 - step : step;
-    Tensor right = narrow(B, -2, row, 1), line = narrow(self, -2, row, 1);
-    if (step > 0) right = right - matmul(narrow(line, -1, upper ? row + 1 : 0, step), solved);
-    if (!unitriangular) right = right / narrow(line, -1, row, 1);
-    if (!solved.defined())
-      solved = right;
-    else
-      solved = upper ? cat(std::vector{right, solved}, -2) : cat(std::vector{solved, right}, -2);
-  }
-  if (!solved.defined()) return clone(B);
-  return solved;
 }
 
 }  // namespace flambeau::ops

@@ -123,6 +123,8 @@ Tensor sample(std::string_view op, const Tensor& input, const Tensor& grid, int6
     Tensor part = gather(x, 2, place) * unsqueeze(tap.weight, 1);
     sum = sum.defined() ? sum + part : part;
   }
+  // The nearest pixel does not move with the grid, whose gradient is then zero.
+  if (mode == kNearest) sum = _depends(sum, unsqueeze(flatten(select(points, -1, 0), 1), 1));
   Ints out{batch, channels};
   for (int64_t d = 0; d < dims; d++) out.push_back(grid.size(d + 1));
   sum = reshape(sum, out);

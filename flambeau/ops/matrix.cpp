@@ -74,15 +74,13 @@ void mm_product(Tensor& result, const Tensor& self, const Tensor& mat2) {
   gemm(product(result, self, mat2));
 }
 
-Ints addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-                 const Scalar& alpha) {
+Ints addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
+                 const Scalar&) {
   check_dims("addmm", mat1, "mat1", 2);
   check_dims("addmm", mat2, "mat2", 2);
   check_pair("addmm", mat1, "mat1", mat2, "mat2");
   check_pair("addmm", self, "self", mat1, "mat1");
   check_inner("addmm", mat1, mat1.size(1), mat2, mat2.size(0));
-  FL_CHECK(is_plain_number(alpha) && is_plain_number(beta), NotImplementedError,
-           "addmm: alpha and beta must be real, got {} and {}", alpha, beta);
   Ints sizes{mat1.size(0), mat2.size(1)};
   check_grows_to("addmm", self, sizes);
   return sizes;
@@ -90,6 +88,11 @@ Ints addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat2, con
 
 void addmm_product(Tensor& result, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                    const Scalar& beta, const Scalar& alpha) {
+  if (!is_plain_number(alpha) || !is_plain_number(beta)) {
+    NoGradGuard no_grad;
+    copy_elements(result, add(mul(self, beta), mul(mm(mat1, mat2), alpha)));
+    return;
+  }
   start_from(result, self, beta.to_double());
   GemmArgs args = product(result, mat1, mat2);
   args.alpha = alpha.to_double();

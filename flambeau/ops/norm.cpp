@@ -115,11 +115,23 @@ Tensor layer_norm_impl(const Tensor& input, IntList normalized_shape, const Tens
   return std::get<0>(_layer_norm(input, normalized_shape, weight, bias, eps, true));
 }
 
+namespace {
+
+// The statistics in the input's half type, unless the weights are of a wider one.
+std::tuple<Tensor, Tensor, Tensor> as_given(const Tensor& input, const Tensor& weight,
+                                            const std::tuple<Tensor, Tensor, Tensor>& all) {
+  if (!is_half(input.dtype()) || (weight.defined() && !is_half(weight.dtype()))) return all;
+  auto [result, mean_of, deviation] = all;
+  return {result, to(mean_of, input.dtype()), to(deviation, input.dtype())};
+}
+
+}  // namespace
+
 std::tuple<Tensor, Tensor, Tensor> native_layer_norm_impl(const Tensor& input,
                                                           IntList normalized_shape,
                                                           const Tensor& weight, const Tensor& bias,
                                                           double eps) {
-  return _layer_norm(input, normalized_shape, weight, bias, eps, true);
+  return as_given(input, weight, _layer_norm(input, normalized_shape, weight, bias, eps, true));
 }
 
 Tensor rms_norm_impl(const Tensor& input, IntList normalized_shape, const Tensor& weight,
@@ -172,7 +184,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_impl(const Tensor& input, c
                                                           const Tensor& running_var, bool training,
                                                           double momentum, double eps) {
   auto all = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
-  if (training) return all;
+  if (training) return as_given(input, weight, all);
   auto none = [](const Tensor& t) { return new_tensor({0}, t.dtype(), t.device()); };
   return {std::get<0>(all), none(std::get<1>(all)), none(std::get<2>(all))};
 }
@@ -245,7 +257,14 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const Tensor& we
 std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const Tensor& weight,
                                                           const Tensor& bias, int64_t, int64_t,
                                                           int64_t, int64_t group, double eps) {
-  return _group_norm(input, weight, bias, group, eps);
+  // The statistics are results here, and differentiable.
+  DType wide = is_half(input.dtype()) ? DType::Float32 : input.dtype();
+  Tensor rows = reshape(to(input, wide), {input.size(0), group, -1});
+  constexpr int64_t kLast = -1;
+  Tensor mean_of = mean(rows, IntList(&kLast, 1)), centred = rows - unsqueeze(mean_of, -1);
+  Tensor deviation = rsqrt(mean(centred * centred, IntList(&kLast, 1)) + Scalar(eps));
+  return {std::get<0>(_group_norm(input, weight, bias, group, eps)), to(mean_of, input.dtype()),
+          to(deviation, input.dtype())};
 }
 
 }  // namespace flambeau::ops

@@ -74,6 +74,8 @@ struct Call {
 };
 
 [[gnu::noinline, gnu::cold, noreturn]] void no_loop(const PointwiseOp& op, DType t) {
+  FL_CHECK(!op.tables[0]->ordered || !is_complex(t), RuntimeError,
+           "{}: not defined for {}, which has no order", op.name, t);
   fail<NotImplementedError>("{}: not defined for {}", op.name, t);
 }
 
@@ -91,17 +93,32 @@ DType one_dtype(const PointwiseOp& op, Inputs inputs) {
   return first->dtype();
 }
 
-// Ops without a meaning for bools. Differences (the only ones with complex loops) do not even mix
-// with a bool.
-void check_arithmetic(const PointwiseOp& op, DType common, Inputs inputs, Numbers numbers) {
-  bool mixed = false;
-  if (op.tables[0]->loops[int(Compute::Complex64)]) {
-    for (const Tensor* t : inputs) mixed |= t->dtype() == DType::Bool;
-    if (op.promoting) mixed |= numbers.begin()->dtype() == DType::Bool;
-  }
+// A bool among the operands of a difference, whatever the other is.
+void check_difference(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
+  bool mixed = op.promoting && numbers.begin()->dtype() == DType::Bool;
+  for (const Tensor* t : inputs) mixed |= t->dtype() == DType::Bool;
   FL_CHECK(!mixed, RuntimeError, "{}: not defined for bool; use logical_not or bitwise_xor",
            op.name);
-  if (common == DType::Bool) no_loop(op, common);
+}
+
+// Values that integer arithmetic has no answer for: one pass before anything is written.
+void check_second(const PointwiseOp& op, Inputs inputs, Numbers numbers) {
+  const PointwiseTable& table = *op.tables[0];
+  const Scalar* number = op.promoting ? numbers.end() - 1 : nullptr;
+  if (table.powers) {
+    FL_CHECK(!number || number->to_double() >= 0, RuntimeError,
+             "{}: integers have no negative integer powers, got exponent {}", op.name, *number);
+    return;
+  }
+  FL_CHECK(!number || number->to_double() != 0, RuntimeError,
+           "{}: integers cannot be divided by zero", op.name);
+  const Tensor& divisor = **(inputs.end() - 1);
+  if (number || !has_values(divisor)) return;
+  Tensor values = new_tensor(divisor.sizes(), DType::Int64, divisor.device());
+  copy_elements(values, divisor);
+  for (int64_t i = 0; i < values.numel(); i++)
+    FL_CHECK(values.data<int64_t>()[i] != 0, RuntimeError,
+             "{}: integers cannot be divided by zero, got one in place {}", op.name, i);
 }
 
 void choose(Call& call, Inputs inputs, Numbers numbers) {
@@ -126,10 +143,16 @@ void choose(Call& call, Inputs inputs, Numbers numbers) {
     call.common = type.get();
   }
   if (op.rule == DTypeRule::Float) call.common = to_inexact(call.common);
-  if (FL_UNLIKELY(!op.takes_bool)) check_arithmetic(op, call.common, inputs, numbers);
+  if (FL_UNLIKELY(!op.takes_bool)) check_difference(op, inputs, numbers);
   call.compute = compute_type(call.common);
-  call.loop = op.tables[int(active_isa)]->loops[int(call.compute)];
-  if (FL_UNLIKELY(!call.loop)) no_loop(op, call.common);
+  const PointwiseTable& table = *op.tables[int(active_isa)];
+  call.loop = table.loops[int(call.compute)];
+  bool absent = is_wide_unsigned(call.common) ? !table.loops[int(Compute::UInt64)]
+                                              : table.numeric && call.common == DType::Bool &&
+                                                    !(table.powers && op.promoting);
+  if (FL_UNLIKELY(!call.loop || absent)) no_loop(op, call.common);
+  if (FL_UNLIKELY((table.divides || table.powers) && !is_inexact(call.common)))
+    check_second(op, inputs, numbers);
   call.result = call.common;
   call.native_out = kNative[int(call.compute)];
   if (op.rule == DTypeRule::Bool) call.result = call.native_out = DType::Bool;
@@ -439,7 +462,9 @@ class SmallCall {
     if (!is_uniform(op, inputs) || first.numel() > kGrain || !first->data) return false;
     if (op.rule == DTypeRule::Real || !keeps_dtype(op, dtype, numbers)) return false;
     Compute compute = compute_type(dtype);
-    loop_ = op.tables[int(active_isa)]->loops[int(compute)];
+    const PointwiseTable& table = *op.tables[int(active_isa)];
+    loop_ = table.loops[int(compute)];
+    if ((table.divides || table.powers) && !is_inexact(dtype)) return false;
     if (kNative[int(compute)] != dtype || !loop_ ||
         (op.rule == DTypeRule::Float && !is_inexact(dtype)))
       return false;

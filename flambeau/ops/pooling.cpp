@@ -259,6 +259,11 @@ Tensor avg_pooled(std::string_view op, const Tensor& self, IntList kernel, IntLi
                   IntList padding, bool ceil_mode, bool count_include_pad,
                   std::optional<int64_t> divisor) {
   FL_CHECK(!divisor || *divisor != 0, RuntimeError, "{}: divisor_override must not be zero", op);
+  // Integers: the mean without its fraction.
+  if (!is_inexact(self.dtype()) && self.dtype() != DType::Bool)
+    return to(avg_pooled(op, to(self, DType::Float64), kernel, stride, padding, ceil_mode,
+                         count_include_pad, divisor),
+              self.dtype());
   return pooled(op, self, kernel.size(), [&](const Tensor& x) {
     return _avg_pool(x, kernel, stride.empty() ? kernel : stride, padding, ceil_mode,
                      count_include_pad, divisor.value_or(0));

@@ -1,4 +1,6 @@
 // Reductions whose dtypes, defaults or checks are more than a row of the table can say.
+#include <cstring>
+
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -184,6 +186,72 @@ Tensor trace_impl(const Tensor& self) {
   FL_CHECK(self.ndim() == 2, RuntimeError, "trace: self must have 2 dims, got shape {}",
            self.sizes());
   return sum(diagonal(self));
+}
+
+// Complex numbers are shifted by the largest real part.
+Tensor logsumexp_impl(const Tensor& self, IntList dim, bool keepdim) {
+  if (!is_complex(self.dtype()))
+    return reduce_one("logsumexp", ReduceOp::LogSumExp, self, dim, keepdim,
+                      to_inexact(self.dtype()), Scalar());
+  Scalar zero(0.0);
+  Tensor pivot = self.numel() ? amax(real(self), dim, true) : sum(real(self), dim, true);
+  pivot = where(isfinite(pivot), pivot, zero);
+  Tensor shifted = log(sum(exp(self - pivot), dim, keepdim));
+  return shifted + (keepdim ? pivot : reshape(pivot, shifted.sizes()));
+}
+
+// ---- hashes ----
+
+namespace {
+
+// The dims that are reduced; an empty list stands for all.
+std::vector<bool> hashed_dims(const Tensor& self, IntList dim) {
+  std::vector<bool> reduced(std::max<size_t>(size_t(self.ndim()), 1), dim.empty());
+  for (int64_t d : dim) reduced[size_t(wrap_dim("hash_tensor", d, self.ndim()))] = true;
+  return reduced;
+}
+
+}  // namespace
+
+DType hash_dtype(const Tensor& self, IntList, bool, int64_t mode) {
+  FL_CHECK(mode == 0, RuntimeError, "hash_tensor: mode must be 0, got {}", mode);
+  FL_CHECK(!is_complex(self.dtype()), RuntimeError, "hash_tensor: real numbers are needed, got {}",
+           self.dtype());
+  return DType::UInt64;
+}
+
+Ints hash_shape(const Tensor& self, IntList dim, bool keepdim, int64_t) {
+  FL_CHECK(self.numel() > 0 || !dim.empty(), RuntimeError,
+           "hash_tensor: dims are needed for an empty input of shape {}", self.sizes());
+  std::vector<bool> reduced = hashed_dims(self, dim);
+  Ints sizes;
+  for (int64_t d = 0; d < self.ndim(); d++) {
+    if (!reduced[size_t(d)])
+      sizes.push_back(self.size(d));
+    else if (keepdim)
+      sizes.push_back(1);
+  }
+  return sizes;
+}
+
+void hash_kernel(Tensor& result, const Tensor& self, IntList dim, bool, int64_t) {
+  std::vector<bool> reduced = hashed_dims(self, dim);
+  Ints order, kept;
+  for (int64_t d = 0; d < self.ndim(); d++) (reduced[size_t(d)] ? kept : order).push_back(d);
+  for (int64_t d : kept) order.push_back(d);
+  DType wide = is_float(self.dtype()) ? DType::Float64 : DType::Int64;
+  Tensor bits = new_tensor(permute(self, order).sizes(), wide, self.device());
+  copy_elements(bits, permute(self, order));
+  uint64_t* hash = result.data<uint64_t>();
+  int64_t rows = result.numel(), columns = rows ? self.numel() / rows : 0;
+  for (int64_t r = 0; r < rows; r++) {
+    hash[r] = 0;
+    for (int64_t c = 0; c < columns; c++) {
+      uint64_t word;
+      std::memcpy(&word, bits->data + (r * columns + c) * 8, 8);
+      hash[r] ^= word;
+    }
+  }
 }
 
 }  // namespace flambeau::ops

@@ -1,13 +1,11 @@
 // Losses of numbers against numbers: a formula for each pair, then mean or sum.
+#include "flambeau/ops/regression_loss.h"
+
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 
 namespace flambeau::ops {
-
-namespace {
-
-constexpr int64_t kZero = 0, kOne = 1;
 
 Tensor reduced(std::string_view op, const Tensor& losses, int64_t reduction) {
   FL_CHECK(reduction >= 0 && reduction <= 2, ValueError,
@@ -16,6 +14,10 @@ Tensor reduced(std::string_view op, const Tensor& losses, int64_t reduction) {
   return reduction == 1 ? mean(losses, std::optional<DType>())
                         : sum(losses, std::optional<DType>());
 }
+
+namespace {
+
+constexpr int64_t kZero = 0, kOne = 1;
 
 Tensor weighed(const Tensor& losses, const Tensor& weight) {
   return weight.defined() ? losses * weight : losses;

@@ -43,6 +43,8 @@ std::tuple<T...> filled(std::tuple<T...> outs, const Fill& fill) {
   if (has_memory(std::get<0>(outs))) std::apply(fill, outs);
   return outs;
 }
+// May values be looked at? Not those of meta tensors, nor while a call is mapped over a batch.
+inline bool has_values(const Tensor& t) { return has_memory(t) && !(t->flags & kBatched); }
 // For kernels that take null for what is absent.
 inline char* data_or_null(const Tensor& t) { return t.defined() ? t->data : nullptr; }
 Tensor dense_copy(const Tensor& t);

@@ -80,6 +80,14 @@ std::tuple<Tensor, Tensor> cummin_impl(const Tensor& self, int64_t dim) {
 }
 
 Tensor logcumsumexp_impl(const Tensor& self, int64_t dim) {
+  if (is_complex(self.dtype()) && self.ndim() > 0 && self.numel() > 0) {
+    std::vector<Tensor> sums;
+    for (int64_t i = 0; i < self.size(dim); i++) {
+      Tensor next = narrow(self, dim, i, 1);
+      sums.push_back(i ? logaddexp(sums.back(), next) : next);
+    }
+    return cat(sums, dim);
+  }
   return scan_to("logcumsumexp", ScanOp::LogCumSumExp, self, dim, self.dtype());
 }
 

@@ -172,12 +172,49 @@ Tensor view_dtype_impl(const Tensor& self, DType dtype) {
   return make_view_as(self, dtype, g);
 }
 
-Tensor real_impl(const Tensor& self) {
-  if (!is_complex(self.dtype())) return self;
+namespace {
+
+// The view of one of the parts of complex numbers.
+Tensor part_of(const Tensor& self, int64_t part) {
   Tensor parts = view_as_real(self);
   Ints sizes(self.sizes()), strides(parts.strides());
   strides.erase(strides.size() - 1);
-  return as_strided(parts, sizes, strides, parts->offset());
+  return as_strided(parts, sizes, strides, parts->offset() + part);
+}
+
+}  // namespace
+
+Tensor real_impl(const Tensor& self) { return is_complex(self.dtype()) ? part_of(self, 0) : self; }
+Tensor imag_impl(const Tensor& self) {
+  FL_CHECK(is_complex(self.dtype()), RuntimeError, "imag: the tensor must be complex, got {}",
+           self.dtype());
+  return part_of(self, 1);
+}
+
+Tensor resolve_impl(const Tensor& self) { return self; }
+
+Tensor& fill_diagonal_impl(Tensor& self, const Scalar& fill_value, bool wrap) {
+  FL_CHECK(self.ndim() >= 2, RuntimeError, "fill_diagonal_: at least 2 dims are needed, got {}",
+           self.sizes());
+  int64_t shortest = self.size(0), step = 0;
+  for (int64_t d = 0; d < self.ndim(); d++) {
+    FL_CHECK(self.ndim() == 2 || self.size(d) == self.size(0), RuntimeError,
+             "fill_diagonal_: more than 2 dims must be of one size, got {}", self.sizes());
+    shortest = std::min(shortest, self.size(d));
+    step += self->strides[d];
+  }
+  int64_t rows = self.size(0), columns = self.size(1), start = self->offset();
+  Tensor line = as_strided(self, {shortest}, {step}, start);
+  fill_(line, fill_value);
+  // Below a square and one free row the diagonal starts again.
+  int64_t below = columns + 1;
+  if (!wrap || self.ndim() > 2 || rows <= below) return self;
+  for (int64_t row = below; row < rows; row += below) {
+    Tensor rest =
+        as_strided(self, {std::min(columns, rows - row)}, {step}, start + row * self->strides[0]);
+    fill_(rest, fill_value);
+  }
+  return self;
 }
 
 }  // namespace flambeau::ops

@@ -1,32 +1,12 @@
-// Linear systems, matrix exponentials and chains of products, composed of other
-// ops.
+// Matrix exponentials and chains of products, composed of other ops.
 #include <cmath>
 
 #include "flambeau/generated/impl.h"
-#include "flambeau/ops/operators.h"
-#include "flambeau/ops/runtime.h"
+#include "flambeau/ops/matrices.h"
 
 namespace flambeau::ops {
 
 namespace {
-
-void check_square(std::string_view op, const Tensor& a) {
-  FL_CHECK(a.ndim() >= 2 && a.size(-1) == a.size(-2), RuntimeError,
-           "{}: A must be square matrices, got shape {}", op, a.sizes());
-  FL_CHECK(is_inexact(a.dtype()) && !is_half(a.dtype()), RuntimeError,
-           "{}: the dtype must be float32, float64, complex64 or complex128, got {}", op,
-           a.dtype());
-}
-
-// A zero on R's diagonal: A is singular.
-void check_regular(const Tensor& r) {
-  if (!has_memory(r) || r->flags & kBatched) return;
-  Tensor pivots = dense(to(abs(diagonal(detach(r), 0, -2, -1)), DType::Float64));
-  for (int64_t i = 0; i < pivots.numel(); i++)
-    FL_CHECK(pivots.data<double>()[i] != 0, LinAlgError,
-             "linalg.solve: A must not be singular, got a zero pivot in row {}",
-             i % pivots.size(-1));
-}
 
 // The largest sum of absolute values of a column.
 double largest_column(const Tensor& a) {
@@ -39,25 +19,6 @@ double largest_column(const Tensor& a) {
 }
 
 }  // namespace
-
-Tensor solve_impl(const Tensor& A, const Tensor& B, bool left) {
-  constexpr auto op = "linalg.solve";
-  check_square(op, A);
-  FL_CHECK(A.dtype() == B.dtype(), RuntimeError, "{}: A and B must have one dtype, got {} and {}",
-           op, A.dtype(), B.dtype());
-  IntList batch(A.sizes().data(), A.sizes().size() - 1);
-  bool vectors = B.ndim() == 1 || (B.ndim() == A.ndim() - 1 && B.sizes() == batch);
-  if (vectors) {
-    FL_CHECK(left, RuntimeError, "{}: left=False needs matrices, got B of shape {}", op, B.sizes());
-    return squeeze(linalg_solve(A, unsqueeze(B, -1)), -1);
-  }
-  FL_CHECK(B.ndim() >= 2 && B.size(left ? -2 : -1) == A.size(-1), RuntimeError,
-           "{}: A and B must have sizes that fit, got {} and {}", op, A.sizes(), B.sizes());
-  if (!left) return transpose(linalg_solve(transpose(A, -2, -1), transpose(B, -2, -1)), -2, -1);
-  auto [q, r] = linalg_qr(A);
-  check_regular(r);
-  return linalg_solve_triangular(r, matmul(adjoint(q), B), /*upper=*/true);
-}
 
 Tensor matrix_exp_impl(const Tensor& self) {
   check_square("linalg.matrix_exp", self);

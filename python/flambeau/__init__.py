@@ -38,7 +38,20 @@ _keyword_aliases = {
     "input": ["x", "a", "x1"],
     "other": ["x2"],
 }
-_schema = _C._schema
+
+
+def _schema(name):
+    """The schemas of an op by its name, such as "add" or "torch.Tensor.add".
+
+    None for what is written in Python, whose own signature says what it takes, and for anything else. A mark
+    "(a -> *)", views in a list, reads "(a)" here: an arrow separates arguments from results.
+    """
+    found, obj = _C._schema(name), importlib.import_module("flambeau")
+    for part in name.split(".")[1:]:
+        obj = getattr(obj, part, None)
+    if found is None or isinstance(obj, type(_schema)):
+        return None
+    return [text.replace("(a -> *)", "(a)") for text in found]
 
 
 def _metadata_function(name):

@@ -148,6 +148,29 @@ def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None
     return functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
 
+@_method
+def lu(self, pivot=True, get_infos=False):
+    """Packed factors and row exchanges of A = P L U (see torch.lu)."""
+    return functional.lu(self, pivot, get_infos)
+
+
+@_method
+def stft(self, *args, **kwargs):
+    """The Fourier transform of windowed frames (see torch.stft)."""
+    return functional.stft(self, *args, **kwargs)
+
+
+@_method
+def istft(self, *args, **kwargs):
+    """The signal whose stft this is (see torch.istft)."""
+    return functional.istft(self, *args, **kwargs)
+
+
+# Python 2's names of the division operators.
+Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
+Tensor.__idiv__ = Tensor.__itruediv__
+
+
 # ---- types and storages ----
 
 

@@ -2,8 +2,10 @@
 any number of tensors.
 """
 
+import collections
 import functools
 import itertools
+import math
 
 from flambeau import _C
 
@@ -20,11 +22,19 @@ __all__ = [
     "cdist",
     "chain_matmul",
     "einsum",
+    "histogramdd",
+    "istft",
+    "lu",
     "meshgrid",
     "nonzero",
     "norm",
+    "pca_lowrank",
     "split",
+    "split_with_sizes_copy",
+    "stft",
+    "svd_lowrank",
     "tensordot",
+    "unbind_copy",
     "unique",
     "unique_consecutive",
     "unravel_index",
@@ -238,3 +248,212 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             f"cdist: compute_mode must be one of {_DISTANCE_MODES}, got {compute_mode}"
         )
     return _ops.cdist(x1, x2, p, _DISTANCE_MODES.index(compute_mode) or None)
+
+
+def _into(outs, results):
+    """Results written into a list of tensors, or as they are."""
+    if outs is None:
+        return tuple(results)
+    if len(outs) != len(results):
+        raise RuntimeError(f"out: {len(results)} tensors are needed, got {len(outs)}")
+    for out, result in zip(outs, results):
+        _ops.alias_copy(result, out=out)
+    return None
+
+
+def unbind_copy(input, dim=0, *, out=None):
+    """Copies of all slices along a dim."""
+    return _into(out, _ops.unbind_copy(input, dim))
+
+
+def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None):
+    """Copies of pieces of the given sizes along a dim."""
+    return _into(out, _ops.split_with_sizes_copy(input, split_sizes, dim))
+
+
+def lu(A, pivot=True, get_infos=False, out=None):
+    """Old form of linalg.lu_factor: the packed factors and the row exchanges, then the infos."""
+    found = _C._linalg.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    found = tuple(found) if get_infos else tuple(found)[:2]
+    if out is None:
+        return found
+    _into(list(out), found)
+    return out
+
+
+_Histogramdd = collections.namedtuple("histogramdd", "hist bin_edges")
+
+
+def _bin_edges(columns, bins, bounds):
+    """One row of edges for each column: given, or evenly from the bounds or the extremes."""
+    edges = []
+    for d, column in enumerate(columns.unbind(1)):
+        count = bins if isinstance(bins, int) else bins[d]
+        if not isinstance(count, int):
+            edges.append(count)
+            continue
+        low, high = 0.0, 1.0
+        if bounds is not None:
+            low, high = bounds[2 * d : 2 * d + 2]
+        elif column.numel():
+            low, high = column.min().item(), column.max().item()
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges.append(_ops.linspace(low, high, count + 1, dtype=columns.dtype))
+    return edges
+
+
+def histogramdd(input, bins, *, range=None, weight=None, density=False):
+    """Counts, or weights, of points in a grid of bins; the last dim of input holds coordinates."""
+    columns = input.reshape(-1, input.size(-1))
+    if not isinstance(bins, int) and len(bins) != columns.size(1):
+        raise RuntimeError(f"histogramdd: {columns.size(1)} numbers of bins are needed, got {bins}")
+    edges = _bin_edges(columns, bins, range)
+    flat = _ops.zeros(columns.size(0), dtype=_C.int64)
+    inside = _ops.ones(columns.size(0), dtype=_C.bool)
+    for column, edge in zip(columns.unbind(1), edges):
+        count = edge.numel() - 1
+        place = _ops.searchsorted(edge, column.contiguous(), right=True) - 1
+        place = _ops.where(column == edge[-1], count - 1, place)
+        inside = inside & (place >= 0) & (place < count)
+        flat = flat * count + place.clamp(0, count - 1)
+    sizes = [edge.numel() - 1 for edge in edges]
+    weights = _ops.ones(len(flat)) if weight is None else weight.reshape(-1)
+    counts = _ops.zeros(math.prod(sizes), dtype=input.dtype)
+    counts = counts.index_add(0, flat, (weights * inside).to(input.dtype)).reshape(sizes)
+    if density:
+        counts = counts / counts.sum()
+        for d, edge in enumerate(edges):
+            counts = counts / edge.diff().reshape([-1] + [1] * (len(sizes) - d - 1))
+    return _Histogramdd(counts, tuple(edges))
+
+
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """The q largest singular values and their vectors, by random projections.
+
+    Source: Halko, Martinsson and Tropp 2009, algorithm 5.1.
+    """
+    A = A if M is None else A - M
+    if A.size(-2) < A.size(-1):
+        u, s, v = svd_lowrank(A.mH, q, niter)
+        return v, s, u
+    q = min(q, A.size(-1))
+    qr = _C._linalg.linalg_qr
+    basis = qr(A @ _ops.randn(A.size(-1), q, dtype=A.dtype))[0]
+    for _ in range(niter):
+        basis = qr(A @ qr(A.mH @ basis)[0])[0]
+    u, s, vh = _C._linalg.linalg_svd(basis.mH @ A, full_matrices=False)
+    return basis @ u, s, vh.mH
+
+
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """Principal components: svd_lowrank of A less the mean of its rows."""
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(f"pca_lowrank: q must be in [0, {min(m, n)}], got {q}")
+    if niter < 0:
+        raise ValueError(f"pca_lowrank: niter must not be negative, got {niter}")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+def _stft_window(window, n_fft, win_length, like):
+    """The window, ones by default, with zeros around it up to n_fft."""
+    if window is None:
+        window = _ops.ones(win_length, dtype=like.dtype, device=like.device)
+    if window.shape != (win_length,):
+        raise RuntimeError(f"stft: window must hold {win_length} numbers, got {window.shape}")
+    left = (n_fft - win_length) // 2
+    return _C._nn.pad(window, (left, n_fft - win_length - left))
+
+
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    """The Fourier transform of windowed frames of n_fft samples, hop_length apart: (*, frequencies, frames)."""
+    from flambeau import fft
+
+    hop = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    has_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
+    if return_complex is None and not has_complex:
+        raise RuntimeError("stft: return_complex must be given for a real input")
+    if center and align_to_window is not None:
+        raise RuntimeError("stft: align_to_window needs center=False")
+    rows = input if input.ndim == 2 else input.unsqueeze(0)
+    if center:
+        rows = _C._nn.pad(rows.unsqueeze(1), (n_fft // 2, n_fft // 2), pad_mode).squeeze(1)
+    length = rows.size(-1)
+    if not 0 < n_fft <= length or hop < 1 or not 0 < win_length <= n_fft:
+        raise RuntimeError(
+            f"stft: 0 < win_length <= n_fft <= {length} and hop_length > 0 are needed, got "
+            f"{win_length}, {n_fft} and {hop}"
+        )
+    frames = rows.unfold(-1, n_fft, hop) * _stft_window(window, n_fft, win_length, rows)
+    onesided = not has_complex if onesided is None else onesided
+    norm = "ortho" if normalized else None
+    spectrum = (fft.rfft if onesided else fft.fft)(frames, norm=norm).mT
+    spectrum = spectrum if input.ndim == 2 else spectrum.squeeze(0)
+    return spectrum if return_complex is not False else _ops.view_as_real(spectrum)
+
+
+def istft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
+    """The signal whose stft this is: frames laid over each other, over the sum of squared windows."""
+    from flambeau import fft
+
+    hop = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    if not input.dtype.is_complex:
+        raise RuntimeError(f"istft: a complex input is needed, got {input.dtype}")
+    onesided = input.size(-2) != n_fft if onesided is None else onesided
+    norm = "ortho" if normalized else None
+    columns = (input if input.ndim == 3 else input.unsqueeze(0)).mT
+    if return_complex:
+        frames = fft.ifft(columns, norm=norm)
+    else:  # of a real signal the first half says it all
+        half = columns if onesided else columns[..., : n_fft // 2 + 1]
+        frames = fft.irfft(half, n_fft, norm=norm)
+    real = frames.real if return_complex else frames
+    window = _stft_window(window, n_fft, win_length, real)
+    count = frames.size(-2)
+    total = n_fft + hop * (count - 1)
+    places = _ops.arange(count).unsqueeze(1) * hop + _ops.arange(n_fft)
+    flat = places.reshape(-1)
+
+    def laid(values):
+        sums = _ops.zeros(values.shape[:-2] + (total,), dtype=values.dtype)
+        return sums.index_add(-1, flat, values.reshape(values.shape[:-2] + (-1,)))
+
+    signal = laid(frames * window)
+    weights = laid((window * window).expand(count, n_fft))
+    start = n_fft // 2 if center else 0
+    end = total - start if length is None else min(start + length, total)
+    signal, weights = signal[..., start:end], weights[start:end]
+    if weights.numel() and weights.abs().min().item() < 1e-11:
+        raise RuntimeError("istft: the windows must cover every sample; the smallest sum is 0")
+    signal = signal / weights
+    if length is not None and length > end - start:
+        signal = _C._nn.pad(signal, (0, length - (end - start)))
+    return signal if input.ndim == 3 else signal.squeeze(0)

@@ -308,6 +308,8 @@ def test_embedding():
     assert learned.weight[0].tolist() == [0.0, 0.0]
     learned(fl.tensor([0, 1, 1])).sum().backward()
     assert learned.weight.grad.tolist() == [[0, 0], [2, 2], [0, 0]]
+    bounded = nn.Embedding(1, 2, max_norm=1.0, _weight=fl.tensor([[3.0, 4.0]]))
+    close(bounded(fl.tensor([0])), [0.6, 0.8], 1e-5)
     with pytest.raises(AssertionError):
         nn.Embedding(3, 2, padding_idx=3)
 

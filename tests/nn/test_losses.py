@@ -113,6 +113,20 @@ def test_margins():
     a, b = fl.tensor([0.2, 1.0]), fl.tensor([0.5, 0.1])
     ranking = nn.MarginRankingLoss(0.1, reduction="none")(a, b, fl.tensor([1.0, 1.0]))
     assert ranking.tolist() == pytest.approx([0.4, 0.0], abs=1e-6)
+    x = fl.tensor([[0.1, 0.8, 0.4]])
+    multi = F.multi_margin_loss(x, fl.tensor([1]), margin=0.5).item()
+    assert multi == pytest.approx((max(0, 0.5 - 0.7) + max(0, 0.5 - 0.4)) / 3, abs=1e-6)
+    several = F.multilabel_margin_loss(x, fl.tensor([[1, -1, 0]])).item()
+    assert several == pytest.approx((1 - 0.7 + 1 - 0.4) / 3, abs=1e-6)
+    cosine = F.cosine_embedding_loss(
+        fl.tensor([[1.0, 0.0]] * 2),
+        fl.tensor([[1.0, 1.0]] * 2),
+        fl.tensor([1.0, -1.0]),
+        margin=0.2,
+        reduction="none",
+    )
+    c = math.sqrt(0.5)
+    assert cosine.tolist() == pytest.approx([1 - c, c - 0.2], rel=1e-5)
 
 
 def test_triplets():

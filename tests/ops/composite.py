@@ -1,5 +1,7 @@
 """Test rows of ops/composite.toml, border.toml and contraction.toml."""
 
+import math
+
 import numpy as np
 
 from tests.ops.rows import FLOATS, HALVES, INTS, Op, S, V, error
@@ -140,6 +142,14 @@ OPS = [
         grad=False,
         errors=[error((3,), (3,), -1.0, type=RuntimeError, match="must not be negative")],
     ),
+    Op(
+        "frexp",
+        [S((3, 4)), S((0,))],
+        lambda x: np.frexp(x),
+        FLOATS + HALVES,
+        exact=True,
+        second=False,
+    ),
     Op("isreal", [S((3, 4))], np.isreal, ("float32", "complex64"), grad=False),
     Op("kron", [S((2, 3), (3, 2)), S((3,), (2, 2))], np.kron, FLOATS + INTS),
     Op(
@@ -191,6 +201,18 @@ OPS = [
         FLOATS,
         errors=[error((1, 3, 3, 2), 2, type=RuntimeError, match="multiples of 2")],
     ),
+    Op(
+        "mvlgamma",
+        [S((3, 4), p, low_=2, high_=4) for p in (1, 3)],
+        lambda x, p: (
+            sum(np.vectorize(math.lgamma, otypes=[float])(x - j / 2) for j in range(p))
+            + p * (p - 1) / 4 * math.log(math.pi)
+        ),
+        FLOATS,
+        tol={"float32": 1e-5},
+        errors=[error((2,), 0, type=RuntimeError, match="at least 1, got 0")],
+    ),
+    Op("positive", [S((3, 4))], lambda x: x, FLOATS, exact=True),
     Op(
         "round",
         [S((3, 4)), S((3, 4), decimals=1)],

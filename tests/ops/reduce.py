@@ -153,11 +153,26 @@ OPS = [
         lambda a, b, p=2: norm(a - b, p),
         out=False,
     ),
+    Op(
+        "hash_tensor",
+        [
+            S(V([1, 2, 4], "int64")),
+            S(V([[1, 2], [6, 3]], "int64"), 0),
+            S(V([5], "int64"), 0, keepdim=True),
+        ],
+        lambda a, dim=None, keepdim=False: np.bitwise_xor.reduce(
+            a.astype(np.uint64), axis=dim, keepdims=keepdim
+        ),
+        ("float64",),
+        grad=False,
+        errors=[error((0,), type=RuntimeError, match=r"empty input of shape \(0,\)")],
+    ),
     Op("linalg_vector_norm", NORMS, norm, FLOATS + COMPLEX, second=False),
     Op(
         "logsumexp",
         LOGSUMEXP,
         lambda a, dim, keepdim=False: np.log(over(np.sum)(np.exp(a), dim, keepdim)),
+        FLOATS + HALVES + COMPLEX,
         errors=WRONG_DIM,
     ),
     Op(

@@ -69,7 +69,7 @@ class S:
         if dtype == "bool":
             return rng.random() < 0.5
         if "int" in dtype:
-            low = 0 if dtype.startswith("u") else int(self.low)
+            low = max(int(self.low), 0) if dtype.startswith("u") else int(self.low)
             return rng.randint(low, max(low, int(self.high)))
         if "complex" in dtype:
             return complex(rng.uniform(-1, 1), rng.uniform(-1, 1))

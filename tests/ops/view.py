@@ -11,6 +11,12 @@ def view(name, ref, *samples, dtypes=DTYPES, **kw):
     return Op(name, list(samples), ref, dtypes, exact=True, inplace=False, out=False, **kw)
 
 
+def filled_diagonal(a, value, wrap=False):
+    a = a.copy()
+    np.fill_diagonal(a, value, wrap)
+    return a
+
+
 def as_strided(a, size, stride, offset=0):
     flat = a.ravel()
     where = sum(
@@ -76,9 +82,21 @@ OPS = [
         S((4, 3), 0, 1, 2),
         S((4, 3), 1, 2, 1),
     ),
+    view("imag", np.imag, S((3, 4)), dtypes=COMPLEX),
     view("permute", lambda a, dims: np.transpose(a, dims), S((2, 3, 4), [2, 0, 1])),
     view("ravel", np.ravel, S((3, 4)), S(())),
     view("real", np.real, S((3, 4)), dtypes=FLOATS + COMPLEX),
+    view("resolve_conj", lambda a: a, S((3, 4)), dtypes=FLOATS + COMPLEX),
+    view("resolve_neg", lambda a: a, S((3, 4))),
+    view(
+        "fill_diagonal_",
+        filled_diagonal,
+        S((3, 3), 2.5),
+        S((7, 2), 2.5, True),
+        S((2, 2, 2), 2.5),
+        dtypes=FLOATS,
+        grad=False,
+    ),
     view(
         "reshape",
         lambda a, size: a.reshape(size),

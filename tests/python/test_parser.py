@@ -121,3 +121,9 @@ def test_exception_types():
 def test_schemas_are_told():
     assert any(s.startswith("sum.dim_IntList(") for s in torch._schema("torch.sum"))
     assert torch._schema("nothing.like.it") is None
+    assert torch._schema("torch.Tensor.chunk") == [
+        "chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]"
+    ]
+    assert (
+        torch._schema("torch.nn.functional.dropout") is None
+    )  # Python's signature names `training`

@@ -43,6 +43,41 @@ def test_integer_arithmetic_is_not_defined_for_bool(name):
     assert f(x, torch.tensor([1])).dtype == torch.int64
 
 
+@pytest.mark.parametrize("wide", WIDE, ids=str)
+def test_wide_unsigned_types_are_for_storage(wide):
+    x = torch.ones(2).to(wide)
+    assert (x * x).dtype == (x & x).dtype == torch.where(x == x, x, x).dtype == wide
+    assert (x / x).dtype == torch.float32
+    for f in (torch.add, torch.sub, torch.maximum, torch.lt, torch.pow, torch.fmod):
+        with pytest.raises(NotImplementedError, match=f"{f.__name__}: not defined for uint"):
+            f(x, x)
+
+
+@pytest.mark.parametrize("name", ["maximum", "fmin", "heaviside"])
+def test_complex_numbers_have_no_order(name):
+    x = torch.ones(2, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match=f"{name}: .* complex64, which has no order"):
+        getattr(torch, name)(x, x)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "fmod", "remainder"])
+def test_integers_are_not_divided_by_zero(name):
+    f, x = getattr(torch, name), torch.tensor([7, -7])
+    with pytest.raises(RuntimeError, match=f"{name}: integers .* zero"):
+        f(x, 0)
+    with pytest.raises(RuntimeError, match="in place 1"):
+        f(x, torch.tensor([1, 0]))
+    assert f(x.float(), 2).dtype == torch.float32
+    assert not torch.isfinite(f(x.float(), 0)).any()
+
+
+def test_integers_have_no_negative_powers():
+    with pytest.raises(RuntimeError, match="got exponent -1"):
+        torch.tensor([2, 3]) ** -1
+    assert (torch.tensor([2.0]) ** -1).item() == 0.5
+    assert (torch.tensor([True]) ** True).dtype == torch.bool
+
+
 def test_lerp_and_heaviside_want_one_dtype():
     with pytest.raises(RuntimeError, match="lerp: .* one dtype, got float32 and float64"):
         torch.lerp(torch.ones(2), torch.ones(2).double(), 0.5)

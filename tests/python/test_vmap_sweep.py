@@ -73,7 +73,7 @@ def compare(op, sample, dtype, first_only):
 # The result's size or kind would depend on the values of each example.
 DEPENDS_ON_VALUES = """allclose equal argwhere masked_select nonzero nonzero_numpy _unique2
 unique_consecutive unique_dim""".split()
-WITHOUT_FORM = "resize_ resize_as_ set_".split()
+WITHOUT_FORM = "resize_ resize_as_ set_ embedding_renorm_ fill_diagonal_".split()
 DRAWS = "bernoulli bernoulli_ binomial".split()
 # Their other arguments are lengths or offsets, which `spread` would make nonsense of.
 FIRST_ONLY = "embedding_bag _pack_padded_sequence _pad_packed_sequence repeat_interleave".split()
@@ -82,7 +82,7 @@ LOOPED = set(
     """_bag_max_rows _cross_entropy _ctc_loss _nll_loss _pack_padded_sequence _pad_packed_sequence
     as_strided_scatter bincount bucketize ctc_loss embedding embedding_bag embedding_dense_backward
     feature_alpha_dropout_ feature_dropout_ histc histogram index_reduce isin masked_scatter
-    multinomial nonzero_static put searchsorted""".split()
+    multinomial nonzero_static put searchsorted _pseudo_inverse hash_tensor""".split()
 )
 
 

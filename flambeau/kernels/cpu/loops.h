@@ -86,8 +86,19 @@ template <class Body, class T, class Out, int Inputs, int Params>
                                    });
 }
 
-// The types that a formula makes sense for, and what it gives.
-enum LoopTypes : unsigned { kInt = 1, kFloat = 2, kComplex = 4 };
+// The types that a formula makes sense for, and what it gives. Integers are bool, uint8 and the
+// signed ones; uint16, uint32 and uint64 are for storage and have loops where torch has them.
+// Numeric leaves bool out; ordered says that complex numbers are refused as unordered.
+enum LoopTypes : unsigned {
+  kInt = 1,
+  kFloat = 2,
+  kComplex = 4,
+  kWide = 8,
+  kNumeric = 16,
+  kOrdered = 32,
+  kDivides = 64,  // refuses integers divided by zero
+  kPowers = 128   // and integers to a negative power
+};
 enum class Gives { Same, Bool, Real };
 
 // Its loops, in the order of Compute (kernels/table.h).
@@ -102,10 +113,14 @@ consteval PointwiseTable loops_of() {
       return nullptr;
   };
   return {{one.template operator()<kInt, int32_t>(), one.template operator()<kInt, int64_t>(),
-           one.template operator()<kInt, uint64_t>(), one.template operator()<kFloat, float>(),
+           one.template operator()<kWide, uint64_t>(), one.template operator()<kFloat, float>(),
            one.template operator()<kFloat, double>(),
            one.template operator()<kComplex, Cplx<float>, float>(),
-           one.template operator()<kComplex, Cplx<double>, double>()}};
+           one.template operator()<kComplex, Cplx<double>, double>()},
+          (types & kNumeric) != 0,
+          (types & kOrdered) != 0,
+          (types & kDivides) != 0,
+          (types & kPowers) != 0};
 }
 
 // For bodies that return a pair {a, b} of registers: frexp, fused backward formulas. `outs` points

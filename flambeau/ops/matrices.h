@@ -1,0 +1,51 @@
+// What the files of linear algebra share. Factorisations compute in double, also for floats: their
+// errors then lie in the last bit of the result alone.
+#pragma once
+#include <complex>
+
+#include "flambeau/ops/operators.h"
+#include "flambeau/ops/runtime.h"
+
+namespace flambeau::ops {
+
+template <class T>
+T conjugate(T x) {
+  return x;
+}
+template <class T>
+std::complex<T> conjugate(std::complex<T> x) {
+  return std::conj(x);
+}
+
+// At least two dims and a dtype that decompositions are made for.
+void check_matrix(std::string_view op, const Tensor& a);
+void check_square(std::string_view op, const Tensor& a);
+// LinAlgError where a factorisation stopped: `info` holds 0 or the place, one for each matrix.
+void check_info(std::string_view op, const Tensor& info, std::string_view what);
+
+// The sizes of a with other numbers of rows and columns; without the last dims.
+Ints with_matrix(const Tensor& a, int64_t rows, int64_t columns);
+Ints batch_sizes(const Tensor& a, int64_t dropped = 2);
+inline int64_t count_of(IntList sizes) { return numel_of(sizes); }
+
+inline DType wide_of(DType t) { return is_complex(t) ? DType::Complex128 : DType::Float64; }
+// A contiguous copy in double precision.
+inline Tensor widened(const Tensor& a) {
+  Tensor wide = new_tensor(a.sizes(), wide_of(a.dtype()), a.device());
+  copy_elements(wide, a);
+  return wide;
+}
+// f(zero of double or of complex<double>).
+template <class F>
+void visit_wide(DType dtype, F&& f) {
+  if (is_complex(dtype))
+    f(std::complex<double>());
+  else
+    f(double());
+}
+template <class T>
+T* values(const Tensor& t) {
+  return reinterpret_cast<T*>(t->data);
+}
+
+}  // namespace flambeau::ops

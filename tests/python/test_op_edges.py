@@ -1,0 +1,99 @@
+"""Corners of single ops: dtypes, numbers and arguments that a sweep over samples does not reach."""
+
+import math
+
+import pytest
+from flambeau.nn import functional as F
+
+import flambeau as torch
+
+
+def test_addmm_takes_complex_factors():
+    a, b = torch.tensor([[1.0 + 1j]]), torch.tensor([[2.0 - 1j]], requires_grad=True)
+    result = torch.addmm(a, b, b, beta=2j, alpha=1 + 1j)
+    expected = 2j * (1 + 1j) + (1 + 1j) * (2 - 1j) ** 2
+    assert result.item() == pytest.approx(expected)
+    result.abs().sum().backward()
+    slope = 2 * ((1 + 1j) * (2 - 1j)).conjugate() * expected / abs(expected)
+    assert b.grad.item() == pytest.approx(slope, rel=1e-5)
+
+
+def test_mean_windows_of_integers_drop_the_fraction():
+    x = torch.tensor([[[3, 4, -3, -4]]])
+    assert F.avg_pool1d(x, 2).tolist() == [[[3, -3]]]
+
+
+def test_statistics_of_group_norm_have_gradients():
+    x = torch.tensor([[1.0, 2.0, 4.0, 9.0]], requires_grad=True)
+    _, mean, deviation = torch.native_group_norm(x, None, None, 1, 4, 1, 2, 0.0)
+    assert mean.tolist() == [[1.5, 6.5]] and deviation[0].tolist() == pytest.approx([2, 0.4])
+    (mean[0, 0] + deviation[0, 1]).backward()
+    assert x.grad[0].tolist() == pytest.approx([0.5, 0.5, 0.08, -0.08])
+    half = torch.native_layer_norm(x.detach().half(), (4,), None, None, 1e-5)
+    assert half[1].dtype == torch.float16
+
+
+def test_the_nearest_pixel_has_no_slope():
+    x = torch.arange(9.0).reshape(1, 1, 3, 3).requires_grad_()
+    grid = torch.zeros(1, 1, 2, 2, requires_grad=True)
+    F.grid_sample(x, grid, mode="nearest", align_corners=False).sum().backward()
+    assert grid.grad.tolist() == [[[[0, 0], [0, 0]]]] and x.grad[0, 0, 1, 1].item() == 2
+
+
+def test_complex_logsumexp_runs_without_overflow():
+    x = torch.tensor([1000.0 + 1j, 1000.0 - 1j, -2000.0], dtype=torch.complex128)
+    expected = 1000 + math.log(2 * math.cos(1))
+    assert torch.logsumexp(x, 0).item() == pytest.approx(expected)
+    assert torch.logcumsumexp(x, 0)[1].item() == pytest.approx(expected)
+    x.requires_grad_()
+    torch.logcumsumexp(x, 0).sum().real.backward()
+    assert torch.isfinite(x.grad).all()
+
+
+def test_neighbours_have_slope_one_where_they_move():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    torch.nextafter(x, torch.tensor([2.0, 2.0])).sum().backward()
+    assert x.grad.tolist() == [1, 0]
+
+
+def test_histogram_in_two_dims():
+    points = torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [2.0, 2.0]])
+    hist, edges = torch.histogramdd(points, [2, 2], weight=torch.tensor([1.0, 2.0, 4.0, 8.0]))
+    assert hist.tolist() == [[0, 1], [2, 12]]
+    assert [e.tolist() for e in edges] == [[0, 1, 2], [0, 1, 2]]
+    spread = torch.histogramdd(points, [2, 2], range=[0.0, 2.0, 0.0, 2.0], density=True).hist
+    assert spread.sum().item() == pytest.approx(1)
+
+
+def test_copies_go_into_given_tensors():
+    outs = [torch.zeros(2), torch.zeros(2)]
+    assert torch.unbind_copy(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), out=outs) is None
+    assert [t.tolist() for t in outs] == [[1, 2], [3, 4]]
+    parts = torch.split_with_sizes_copy(torch.arange(3), (1, 2))
+    assert [t.tolist() for t in parts] == [[0], [1, 2]]
+
+
+def test_low_rank_factors_of_a_low_rank_matrix():
+    torch.manual_seed(1)
+    a = torch.randn(8, 2, dtype=torch.float64) @ torch.randn(2, 5, dtype=torch.float64)
+    u, s, v = torch.svd_lowrank(a, 3)
+    assert torch.allclose(u * s @ v.mT, a) and s[2].item() < 1e-10
+    u, s, v = torch.pca_lowrank(a, 2)
+    assert torch.allclose(u * s @ v.mT, a - a.mean(0))
+    with pytest.raises(ValueError, match="in .0, 5., got 6"):
+        torch.pca_lowrank(a, 6)
+
+
+def test_old_names_of_division_and_factorisation():
+    x = torch.tensor([[4.0, 2.0], [2.0, 3.0]])
+    assert x.__rdiv__(8.0)[0].tolist() == [2, 4] and x.__div__(2)[0].tolist() == [2, 1]
+    packed, pivots = x.lu()
+    assert packed.tolist() == [[4, 2], [0.5, 2]] and pivots.tolist() == [1, 2]
+    assert len(torch.lu(x, get_infos=True)) == 3
+
+
+def test_special_functions_without_derivative_say_so():
+    x = torch.tensor([0.5], requires_grad=True)
+    with pytest.raises(NotImplementedError, match="no derivative"):
+        torch.special.airy_ai(x).backward()
+    assert torch.special.expit(x).item() == pytest.approx(torch.sigmoid(x).item())
