@@ -8,12 +8,15 @@
 namespace flambeau::special {
 namespace {
 
+constexpr int64_t kMostSteps = 1 << 20;  // higher degrees give NaN rather than hours of steps
+
 // Follows p(k + 1) = next(k, p(k), p(k - 1)) from p(0) = 1 and p(1) up to degree n.
 template <class F>
 double recur(int64_t n, double first, F next) {
   if (n < 0) return 0;
   double before = 1, p = first;
   if (n == 0) return before;
+  if (n > kMostSteps) return NAN;
   for (int64_t k = 1; k < n && !std::isnan(p); ++k) {
     double after = next(double(k), p, before);
     before = p;

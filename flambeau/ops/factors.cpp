@@ -128,7 +128,24 @@ void permutation_kernel(Tensor& result, const Tensor& pivots, int64_t rows) {
 
 // ---- solving ----
 
-Ints solve_shape(const Tensor&, const Tensor& B) { return B.sizes(); }
+namespace {
+
+// A system's matrices: A (*, n, n) and B (*, n, k) with the same leading sizes.
+void check_system(const Tensor& A, const Tensor& B) {
+  check_square("linalg.solve", A);
+  FL_CHECK(B.ndim() == A.ndim() && B.size(-2) == A.size(-1) && batch_sizes(B) == batch_sizes(A) &&
+               B.dtype() == A.dtype(),
+           RuntimeError,
+           "linalg.solve: {} of shape {} does not fit a right side of {} and shape {}", A.dtype(),
+           A.sizes(), B.dtype(), B.sizes());
+}
+
+}  // namespace
+
+Ints solve_shape(const Tensor& A, const Tensor& B) {
+  check_system(A, B);
+  return B.sizes();
+}
 Ints solve_info_shape(const Tensor& A, const Tensor&) { return batch_sizes(A); }
 DType solve_int32(const Tensor&, const Tensor&) { return DType::Int32; }
 
@@ -150,7 +167,10 @@ void solve_kernel(Tensor& result, Tensor& info, const Tensor& A, const Tensor& B
   copy_elements(result, x);
 }
 
-Ints triangular_shape(const Tensor&, const Tensor& B, bool, bool) { return B.sizes(); }
+Ints triangular_shape(const Tensor& self, const Tensor& B, bool, bool) {
+  check_system(self, B);
+  return B.sizes();
+}
 void triangular_kernel(Tensor& result, const Tensor& self, const Tensor& B, bool upper, bool unit) {
   int64_t n = self.size(-1), k = B.size(-1);
   Tensor a = widened(self), x = widened(B);

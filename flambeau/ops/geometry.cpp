@@ -72,7 +72,7 @@ Ints strides_in(IntList size, std::optional<MemoryFormat> format) {
 void need_storage(Tensor& self, int64_t offset, int64_t elements) {
   if (!elements) return;
   size_t bytes = size_t((offset + elements) * itemsize(self.dtype()));
-  if (self->storage->bytes < bytes) resize_storage(*self->storage, bytes);
+  grow_storage(self, bytes);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "flambeau/ops/runtime.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace flambeau {
 
@@ -111,12 +112,23 @@ void check_out(std::string_view op, Inputs inputs, Inputs outs) {
   }
 }
 
+void grow_storage(Tensor& self, size_t bytes) {
+  Storage* old = self->storage;
+  if (old->bytes >= bytes) return;
+  if (old->refs.load() == 1) return resize_storage(*old, bytes);
+  Tensor own = new_tensor({int64_t(bytes)}, DType::UInt8, self.device());
+  if (own->data && old->data) std::memcpy(own->data, old->data, old->bytes);
+  if (TensorImpl* base = std::exchange(self->base, nullptr)) base->decref();
+  std::swap(self->storage, own->storage);
+  std::swap(self->counter, own->counter);
+}
+
 void resize_out(std::string_view, Tensor& out, IntList sizes) {
   if (out.sizes() == sizes) return;
   int64_t numel = numel_of(sizes);
   size_t need = size_t(numel * itemsize(out.dtype()));
   size_t start = size_t(out->offset() * itemsize(out.dtype()));
-  if (out->storage->bytes < start + need) resize_storage(*out->storage, start + need);
+  grow_storage(out, start + need);
   Ints strides = contiguous_strides(sizes);
   copy_dims(out.impl(), sizes, strides);
   out->data = out->storage->data ? out->storage->data + start : nullptr;

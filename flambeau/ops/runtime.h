@@ -90,6 +90,9 @@ std::tuple<T...> give_out(std::string_view op, std::tuple<T&...> outs,
   (std::index_sequence_for<T...>{});
   return outs;
 }
+// Room for `bytes` behind a tensor. Memory that others share stays where it is: the tensor then
+// gets memory of its own.
+void grow_storage(Tensor& self, size_t bytes);
 void resize_out(std::string_view op, Tensor& out, IntList sizes);
 
 // ---- reductions ----

@@ -254,6 +254,8 @@ def _into(outs, results):
     """Results written into a list of tensors, or as they are."""
     if outs is None:
         return tuple(results)
+    if not isinstance(outs, (list, tuple)):
+        raise TypeError(f"out: must be a tuple of tensors, got {type(outs).__name__}")
     if len(outs) != len(results):
         raise RuntimeError(f"out: {len(results)} tensors are needed, got {len(outs)}")
     for out, result in zip(outs, results):

@@ -161,7 +161,10 @@ PyObject* tolist(PyObject* self, PyObject*) {
 }
 PyObject* resize(PyObject* self, PyObject* size) {
   return guarded([&] {
-    resize_storage(*storage_of(self), size_t(int_argument("resize_", "size", size, 0)));
+    Storage* storage = storage_of(self);
+    FL_CHECK(storage->refs.load() == 1, RuntimeError,
+             "resize_: tensors use this storage of {} bytes; resize them instead", storage->bytes);
+    resize_storage(*storage, size_t(int_argument("resize_", "size", size, 0)));
     return Py_NewRef(self);
   });
 }

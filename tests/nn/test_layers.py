@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from flambeau.nn import functional as F
 
 import flambeau as fl
 from flambeau import nn
+from flambeau.nn import functional as F
 
 
 def close(t, expected, tol=1e-6):

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from flambeau.nn import functional as F
 
 import flambeau as fl
 from flambeau import nn
+from flambeau.nn import functional as F
 
 X = [0.5, -1.0, 2.0, 0.3]
 T = [1.0, 0.0, 1.0, 0.0]

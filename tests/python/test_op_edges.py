@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from flambeau.nn import functional as F
 
 import flambeau as torch
+from flambeau.nn import functional as F
 
 
 def test_addmm_takes_complex_factors():

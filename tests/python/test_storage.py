@@ -57,3 +57,23 @@ def test_copies_and_pickles():
         ):
             assert type(twin) is type(storage) or twin.dtype is storage.dtype
             assert twin.tolist() == storage.tolist() and twin.data_ptr() != storage.data_ptr()
+
+
+def test_growing_a_view_leaves_the_others_their_memory():
+    whole = torch.tensor([[1.0], [2.0]])
+    first, second = whole
+    first.resize_(3)
+    assert whole.tolist() == [[1.0], [2.0]] and second.tolist() == [2.0]
+    assert first.shape == (3,) and first[0].item() == 1
+    second.resize_(300)
+    assert second[0].item() == 2 and whole.tolist() == [[1.0], [2.0]]
+    row = whole[1]
+    torch.add(torch.ones(40), 1, out=row)
+    assert row.tolist() == [2.0] * 40 and whole.tolist() == [[1.0], [2.0]]
+
+
+def test_a_storage_in_use_keeps_its_size():
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="tensors use this storage of 12 bytes"):
+        x.untyped_storage().resize_(0)
+    assert x.tolist() == [1.0, 1.0, 1.0]
