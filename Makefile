@@ -1,9 +1,9 @@
 # The front door: each target first provides what it needs, then does one thing. CMake does the building.
-#   make build | demo | test | check | sanitize | bench | format | wheel | clean
+#   make build | demo | test | check | sanitize | fuzz | bench | format | wheel | clean
 # DEBUG=1 (unoptimised, with symbols), MAX_JOBS, CMAKE_ARGS, USE_CUDA, PYTHON and CXX are honoured.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-cpp check sanitize bench format wheel clean sanitize-run
+.PHONY: build demo test test-cpp check sanitize fuzz bench format wheel clean sanitize-run
 
 PY := .venv/bin/python
 BUILD ?= build
@@ -65,6 +65,11 @@ sanitize-run:
 	ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  PYTHONPATH=$(CURDIR)/$(BUILD)/python $(PY) -m pytest $(PYTEST_ARGS)
+
+# Random ops with random valid and invalid arguments; FUZZ_ARGS="--minutes 1".
+fuzz: build
+	@tools/setup.sh test
+	$(PY) -X faulthandler -m tests.fuzz $(FUZZ_ARGS)
 
 bench: build
 	@tools/setup.sh test

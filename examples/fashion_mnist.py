@@ -14,12 +14,12 @@ import struct
 import sys
 import zlib
 
-from flambeau.nn import functional as F
-from flambeau.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
 
 import flambeau as torch
 from flambeau import nn
+from flambeau.nn import functional as F
+from flambeau.utils.data import DataLoader, TensorDataset
 
 CLASSES = "T-shirt trouser pullover dress coat sandal shirt sneaker bag boot".split()
 DEBIAN = "/usr/share/datasets/fashion-mnist"

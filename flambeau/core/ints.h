@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <initializer_list>
+#include <stdexcept>
 #include <vector>
 
 #include "flambeau/core/config.h"
@@ -110,13 +111,15 @@ class Ints {
 
  private:
   static constexpr uint32_t kInline = 6;
+  static constexpr size_t kMost = size_t{1} << 31;
   void assign(IntList list) {
     if (list.size() > capacity_) grow(list.size());
     copy_few(list.data(), list.size(), data());
     size_ = uint32_t(list.size());
   }
   void grow(size_t size) {
-    uint32_t capacity = uint32_t(std::max<size_t>(size, 2 * capacity_));
+    if (size >= kMost) throw std::length_error("Ints");  // what would not fit into 32 bits
+    uint32_t capacity = uint32_t(std::max<size_t>(size, 2 * size_t(capacity_)));
     int64_t* fresh = new int64_t[capacity];
     std::copy(begin(), end(), fresh);
     delete[] heap_;

@@ -267,7 +267,7 @@ Tensor triangle_indices(std::string_view op, int64_t rows, int64_t columns, int6
   FL_CHECK(of.size() < (int64_t{1} << 59), RuntimeError,
            "{}: {} rows and {} columns have more elements than memory", op, rows, columns);
   Tensor indices = new_tensor({2, int64_t(of.size())}, DType::Int64, place_of(device));
-  if (has_memory(indices)) {
+  if (has_memory(indices) && indices.numel()) {
     auto* row_of = indices.data<int64_t>();
     auto* column_of = row_of + indices.size(1);
     for (int64_t row = of.begin(); row < of.end(); row++) {

@@ -43,8 +43,11 @@ struct Windows {
 
 void check_pairs(std::string_view op, IntList kernel, IntList dilation, IntList padding,
                  IntList stride) {
-  for (IntList l : {kernel, dilation, padding, stride})
+  for (IntList l : {kernel, dilation, padding, stride}) {
     FL_CHECK(l.size() == 1 || l.size() == 2, RuntimeError, "{}: settings are pairs, got {}", op, l);
+    for (int64_t v : l)
+      FL_CHECK(v < kMostSetting, RuntimeError, "{}: settings must be below 2^31, got {}", op, l);
+  }
 }
 
 }  // namespace

@@ -168,6 +168,14 @@ Tensor embedding_dense_backward_impl(const Tensor& grad_output, const Tensor& in
            "embedding_dense_backward: grad_output must have one dim more than indices, got {} and "
            "{}",
            grad_output.sizes(), indices.sizes());
+  Ints rows(grad_output.sizes());
+  rows.resize(rows.size() - 1);
+  FL_CHECK(
+      IntList(rows) == indices.sizes() && is_float(grad_output.dtype()) && num_weights >= 0,
+      RuntimeError,
+      "embedding_dense_backward: {} indices need as many floating rows, got {} of shape {} for "
+      "{} weights",
+      indices.sizes(), grad_output.dtype(), grad_output.sizes(), num_weights);
   one_device("embedding_dense_backward", {&grad_output, &indices});
   int64_t cols = grad_output.size(-1);
   Tensor result = new_tensor({num_weights, cols}, grad_output.dtype(), grad_output.device());

@@ -227,6 +227,7 @@ std::vector<Tensor> chunk_impl(const Tensor& self, int64_t chunks, int64_t dim) 
   dim = wrap_dim("chunk", dim, self.ndim());
   int64_t size = self.size(dim), each = (size + chunks - 1) / chunks;
   if (size == 0) {  // as torch: as many empty pieces as were asked for
+    FL_CHECK(chunks < 1 << 24, RuntimeError, "chunk: {} empty pieces are too many", chunks);
     Ints sizes(static_cast<size_t>(chunks), 0);
     return split(self, IntList(sizes), dim);
   }

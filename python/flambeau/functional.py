@@ -217,7 +217,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     options = {k: v for k, v in (("dtype", dtype), ("out", out)) if v is not None}
     if dim is None and not keepdim and out is None:
         return _ops.norm(input, p, **options)
-    dims = list(range(input.dim())) if dim is None else dim
+    dims = list(range(_C.Tensor.dim(input))) if dim is None else dim
     return _ops.norm(input, p, dims, keepdim, **options)
 
 

@@ -1,9 +1,9 @@
 """scaled_dot_product_attention against its formula, where blocks, masks and layouts meet."""
 
 import pytest
-from flambeau.nn import functional as F
 
 import flambeau as fl
+from flambeau.nn import functional as F
 
 
 def formula(q, k, v, mask=None):

@@ -1,15 +1,15 @@
 """Attention by functions of positions; masks in blocks; DataParallel's pieces; nn.grad."""
 
 import pytest
+
+import flambeau as fl
+from flambeau import nn
 from flambeau.nn import functional as F
 from flambeau.nn import parallel
 from flambeau.nn.attention import SDPBackend, sdpa_kernel
 from flambeau.nn.attention import flex_attention as flex
 from flambeau.nn.attention.bias import causal_lower_right, causal_upper_left
 from flambeau.nn.attention.varlen import varlen_attn
-
-import flambeau as fl
-from flambeau import nn
 
 
 def causal(b, h, q, kv):

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from flambeau.nn.utils import rnn
 
 import flambeau as fl
 from flambeau import nn
+from flambeau.nn.utils import rnn
 
 
 def sigmoid(x):

@@ -4,11 +4,11 @@ import copy
 
 import numpy as np
 import pytest
-from flambeau.nn import utils
-from flambeau.nn.utils import parametrize, prune
 
 import flambeau as fl
 from flambeau import nn
+from flambeau.nn import utils
+from flambeau.nn.utils import parametrize, prune
 
 
 def with_grads(*grads):

@@ -1,9 +1,9 @@
 """Automatic mixed precision."""
 
 import pytest
-from flambeau.amp import GradScaler, autocast, custom_bwd, custom_fwd
 
 import flambeau as torch
+from flambeau.amp import GradScaler, autocast, custom_bwd, custom_fwd
 
 
 @pytest.fixture

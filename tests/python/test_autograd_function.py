@@ -4,10 +4,10 @@ import gc
 import weakref
 
 import pytest
-from flambeau.autograd.function import once_differentiable
 
 import flambeau as torch
 from flambeau.autograd import Function
+from flambeau.autograd.function import once_differentiable
 
 
 class Square(Function):

@@ -3,9 +3,9 @@
 import warnings
 
 import pytest
-from flambeau.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
 import flambeau as torch
+from flambeau.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
 
 def grads(run, *leaves):

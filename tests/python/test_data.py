@@ -7,9 +7,9 @@ import signal
 import time
 
 import pytest
-from flambeau.utils import data
 
 import flambeau as fl
+from flambeau.utils import data
 
 
 class Squares(data.Dataset):

@@ -3,6 +3,7 @@
 from collections import OrderedDict, defaultdict, namedtuple
 
 import pytest
+
 from flambeau.utils import _pytree as tree
 
 Point = namedtuple("Point", "x y")

@@ -3,10 +3,10 @@
 import copy
 
 import pytest
-from flambeau.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 import flambeau as torch
 from flambeau import _C, nn
+from flambeau.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from flambeau.nn import functional as F
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flambeau.func import vmap
 
 import flambeau as fl
 from flambeau import _C
+from flambeau.func import vmap
 from tests.ops import all_rows
 from tests.test_ops import function_of, to_numpy
 from tools.opgen.table import read_rows

@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from flambeau.signal import windows
 
 import flambeau as torch
+from flambeau.signal import windows
 
 
 def cosines(*weights):

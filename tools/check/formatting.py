@@ -15,7 +15,7 @@ def problems():
         )
     ruff = [sys.executable, "-m", "ruff"]
     found += failed([*ruff, "format", "--check", "."], "-->")
-    found += failed([*ruff, "check", "--output-format=concise", "."], ".py:")
+    found += failed([*ruff, "check", "--no-cache", "--output-format=concise", "."], ".py:")
     return found
 
 
