@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as fl
+from tests.fuzz import function_of, tensors_of
 from tests.ops import all_rows
 from tools.opgen.op import Op
 from tools.opgen.table import read_rows
@@ -18,14 +19,6 @@ TAGGED = [
     (sig.name, "data_dependent_shape" in (row.tags or "")) for row in TABLE for sig in row.sigs
 ]
 DATA_DEPENDENT = {name for name, _ in TAGGED} - {name for name, tagged in TAGGED if not tagged}
-
-
-def function_of(name):
-    """The op as a function; a method is called on its first argument."""
-    for place in (fl, fl._C._nn, fl._C._linalg, fl._C._special):
-        if hasattr(place, name):
-            return getattr(place, name)
-    return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
 
 
 def cases(select=lambda op: True, dtypes=lambda op: op.dtypes):
@@ -113,12 +106,6 @@ def to_device(value, device):
     if isinstance(value, (list, tuple)):
         return type(value)(to_device(v, device) for v in value)
     return value.to(device) if isinstance(value, fl.Tensor) else value
-
-
-def tensors_of(value):
-    if isinstance(value, (list, tuple)):
-        return [t for v in value for t in tensors_of(v)]
-    return [value] if isinstance(value, fl.Tensor) else []
 
 
 def inputs_of(args, kwargs):
