@@ -20,6 +20,9 @@ if(FLAMBEAU_SANITIZE)
   target_compile_options(flambeau_flags INTERFACE
     -fsanitize=${FLAMBEAU_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   target_link_options(flambeau_flags INTERFACE -fsanitize=${FLAMBEAU_SANITIZE})
+else()
+  # A release is shipped: names that only a debugger reads are a fifth of it.
+  target_link_options(flambeau_flags INTERFACE $<$<CONFIG:Release>:-Wl,--strip-all>)
 endif()
 
 find_program(CCACHE ccache)

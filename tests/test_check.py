@@ -100,6 +100,20 @@ def test_weak_symbols_and_start_up_code_are_found(tmp_path):
     assert "init_array" in late
 
 
+def test_libraries_that_outgrow_their_limit_are_found(tmp_path):
+    source = tmp_path / "part.cpp"
+    source.write_text("int f() { return 1; }")
+    library = tmp_path / "libpart.so"
+    command = ["g++", "-shared", "-fPIC", source, "-o", library]
+    subprocess.run([*command, "-Wl,--strip-all"], check=True)
+    size = library.stat().st_size
+    assert objects.too_large([library], most=size) == []
+    (problem,) = objects.too_large([library], most=size - 1)
+    assert f"libraries of {size:,} bytes" in problem and f"libpart.so {size:,}" in problem
+    subprocess.run(command, check=True)  # keeps its symbols: made for a debugger
+    assert objects.too_large([library], most=1) == []
+
+
 def test_floors_only_rise():
     old = {"ops": {"passed": 10, "left_out": 5}, "rng": {"passed": 3, "left_out": 0}}
     new = {

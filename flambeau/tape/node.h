@@ -70,7 +70,7 @@ struct Node {
   NodeHooks* hooks = nullptr;
   void* py = nullptr;            // Python object of this node, if one exists
   bool py_owned = false;         // the node keeps that object alive, and not the other way round
-  SavedResult* results[2] = {};  // slots that hold outputs of this node
+  SavedResult* results = nullptr;  // slots that hold outputs of this node, each naming the next
 
   void incref() { refs.up(); }
   FL_API void decref();
@@ -130,11 +130,13 @@ class SavedResult {
 
  private:
   friend FL_API void leave_node(TensorImpl* impl);
+  friend FL_API void keep_result(Node* node, SavedResult& slot, const Tensor& result, int nr);
   Tensor with_history(const Tensor& value, Node* node) const;
 
   TensorImpl* raw_ = nullptr;
   Tensor owned_;
   void* packed_ = nullptr;  // a Python object made by a pack hook
+  SavedResult* next_ = nullptr;
   uint32_t version_ = 0;
   uint16_t output_nr_ = 0;
 };
@@ -299,7 +301,7 @@ inline std::vector<DType> dtype_of(TensorList list) {
 FL_API void allocate_edges(Node* node, int count);
 // Saves output `nr` in a slot of the node and notes the slot, so that a dying output can hand its
 // memory over.
-FL_API void keep_result(Node* node, SavedResult& slot, const Tensor& result, int nr = 0);
+FL_API void keep_result(Node* node, SavedResult& slot, const Tensor& result, int nr);
 // One that is not differentiable makes no cycle.
 inline void keep_result(Node*, Saved& slot, const Tensor& result, int = 0) { slot.set(result); }
 

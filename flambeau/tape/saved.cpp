@@ -134,7 +134,7 @@ void SavedResult::clear() {
 
 void keep_result(Node* node, SavedResult& slot, const Tensor& result, int nr) {
   slot.set(result, nr);
-  node->results[node->results[0] ? 1 : 0] = &slot;
+  slot.next_ = std::exchange(node->results, &slot);
 }
 
 void leave_node(TensorImpl* impl) {
@@ -142,8 +142,8 @@ void leave_node(TensorImpl* impl) {
   if (FL_UNLIKELY(node->hooks != nullptr)) {
     std::erase_if(node->hooks->retained, [&](auto& r) { return r.first == impl; });
   }
-  for (SavedResult* slot : node->results) {
-    if (!slot || slot->raw_ != impl) continue;
+  for (SavedResult* slot = node->results; slot; slot = slot->next_) {
+    if (slot->raw_ != impl) continue;
     slot->raw_ = nullptr;
     if (node->refs.load(std::memory_order_acquire) == 1 || node->released) continue;
     impl->refs.up();  // may be dying: the handle must not free it again

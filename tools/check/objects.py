@@ -1,7 +1,8 @@
 """What compiled files must not hold.
 
 Kernel objects: a weak function that is not bound to its instruction set (the linker might keep an AVX-512 copy for all
-processors) and code that runs at start-up. Libraries: needs beyond the C++ runtime, symbols that nobody defines.
+processors) and code that runs at start-up. Libraries: needs beyond the C++ runtime, symbols that nobody defines, and
+together more than 15 MB.
 """
 
 import pathlib
@@ -11,6 +12,7 @@ import subprocess
 RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libflambeau.so"}
 RUNTIME.add("ld-linux-x86-64.so.2")  # the loader: part of libc, named where thread-local data is
 ISAS = ("v2", "v3", "v4")
+MOST_BYTES = 15_000_000
 SANITIZED = ("libasan", "libubsan", "libtsan")
 
 
@@ -25,8 +27,10 @@ def problems(build):
         if objects:
             found += weak_symbols(isa, objects) + start_up_code(objects)
     package = pathlib.Path(build, "python", "flambeau")
-    for library in sorted(package.glob("*.so")):
+    libraries = sorted(package.glob("*.so"))
+    for library in libraries:
         found += foreign_needs(library)
+    found += too_large(libraries)
     if (package / "_C.abi3.so").exists():
         found += undefined_symbols(package / "_C.abi3.so", package / "libflambeau.so")
     return found
@@ -63,6 +67,17 @@ def foreign_needs(library):
         for name in needs
         if name not in RUNTIME and not name.startswith(SANITIZED)
     ]
+
+
+def too_large(libraries, most=MOST_BYTES):
+    """Of a release; names for the debugger (DEBUG=1, sanitizers) may take what they need."""
+    if any(".symtab" in output("readelf", "-SW", str(library)) for library in libraries):
+        return []
+    sizes = {library.name: library.stat().st_size for library in libraries}
+    if sum(sizes.values()) <= most:
+        return []
+    each = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+    return [f"libraries of {sum(sizes.values()):,} bytes, at most {most:,}: {each}"]
 
 
 def undefined_symbols(module, library):
