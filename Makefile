@@ -57,7 +57,8 @@ format:
 # Address and undefined-behaviour sanitizers in a build of its own; Python gets the runtime by preloading.
 sanitize:
 	@tools/setup.sh build test
-	@$(MAKE) --no-print-directory BUILD=build-sanitize SANITIZE_ARGS=-DFLAMBEAU_SANITIZE=address,undefined sanitize-run
+	@$(MAKE) --no-print-directory BUILD=build-sanitize \
+	  SANITIZE_ARGS='-DFLAMBEAU_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' sanitize-run
 
 sanitize-run:
 	$(configured)

@@ -48,13 +48,6 @@ namespace detail {
 inline constexpr size_t kSmallStep = 64;
 inline constexpr size_t kSmallClasses = kSmallBytes / kSmallStep + 1;  // class 0: no bytes
 
-// Under a sanitizer every block is the system's own, so that it sees each use after release.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kKeepBlocks = false;
-#else
-inline constexpr bool kKeepBlocks = true;
-#endif
-
 struct SmallBlock {
   SmallBlock* next;
   // In the first block of a chain that a thread handed on:

@@ -10,4 +10,10 @@
 
 namespace flambeau {
 inline constexpr size_t kCacheLine = 64;
+// Under a sanitizer every block is the system's own, so that it sees each use after release.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kKeepBlocks = false;
+#else
+inline constexpr bool kKeepBlocks = true;
+#endif
 }  // namespace flambeau

@@ -23,7 +23,7 @@ inline void* take_block(FreeList& list, size_t bytes) {
 
 inline void return_block(FreeList& list, void* block) {
   if (FL_UNLIKELY(!tls.watched)) watch_thread_end();
-  if (FL_UNLIKELY(list.count >= kMaxFreeBlocks)) return std::free(block);
+  if (FL_UNLIKELY(!kKeepBlocks || list.count >= kMaxFreeBlocks)) return std::free(block);
   *static_cast<void**>(block) = list.head;
   list.head = block;
   list.count++;
