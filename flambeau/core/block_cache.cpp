@@ -132,10 +132,10 @@ void CachingAllocator::release(void* p, size_t bytes) noexcept {
   {
     std::lock_guard lock(mutex_);
     count_live(size, -1);
-    if (detail::kKeepBlocks) keep(p, size);
+    if (kKeepBlocks) keep(p, size);
     dropped = drop_while_over(most_cached());
   }
-  if (!detail::kKeepBlocks) give_back(p, size);
+  if (!kKeepBlocks) give_back(p, size);
   give_back_all(dropped);
 }
 
