@@ -4,6 +4,7 @@ import flambeau
 from flambeau.optim.optimizer import (
     _check_lr,
     _check_options,
+    _decayed,
     _new_step,
     _number,
     _PerParameter,
@@ -58,8 +59,7 @@ class Adadelta(_PerParameter):
     def _update(self, group, p, grad, state):
         rho, eps = group["rho"], group["eps"]
         state["step"] += 1
-        if group["weight_decay"] != 0:
-            grad = grad.add(p, alpha=group["weight_decay"])
+        grad = _decayed(group, p, grad)
         p, grad, square, moved = _real(p, grad, state["square_avg"], state["acc_delta"])
         square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         std = square.add(eps).sqrt_()

@@ -7,6 +7,7 @@ from flambeau.optim.optimizer import (
     _as_step_tensors,
     _check_lr,
     _check_options,
+    _decayed,
     _new_step,
     _number,
     _real,
@@ -122,11 +123,7 @@ class Adam(Optimizer):
             state = self.state[p]
             grad = -p.grad if group["maximize"] else p.grad
             state["step"] += 1
-            if group["weight_decay"] != 0:
-                if group["decoupled_weight_decay"]:
-                    p.mul_(1 - lr * group["weight_decay"])
-                else:
-                    grad = grad.add(p, alpha=group["weight_decay"])
+            grad = _decayed(group, p, grad, lr)
             param, grad, mean, square = _real(p, grad, state["exp_avg"], state["exp_avg_sq"])
             mean.lerp_(grad, 1 - beta1)
             square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)

@@ -5,6 +5,7 @@ from flambeau.optim.adam import _check_betas
 from flambeau.optim.optimizer import (
     _check_lr,
     _check_options,
+    _decayed,
     _new_step,
     _number,
     _PerParameter,
@@ -57,8 +58,7 @@ class Adamax(_PerParameter):
     def _update(self, group, p, grad, state):
         beta1, beta2 = group["betas"]
         state["step"] += 1
-        if group["weight_decay"] != 0:
-            grad = grad.add(p, alpha=group["weight_decay"])
+        grad = _decayed(group, p, grad)
         p, grad, mean, largest = _real(p, grad, state["exp_avg"], state["exp_inf"])
         mean.lerp_(grad, 1 - beta1)
         bound = grad.abs().add_(group["eps"])

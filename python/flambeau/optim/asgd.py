@@ -4,6 +4,7 @@ import flambeau
 from flambeau.optim.optimizer import (
     _check_lr,
     _check_options,
+    _decayed,
     _number,
     _PerParameter,
     _real,
@@ -63,8 +64,7 @@ class ASGD(_PerParameter):
         lambd, lr = group["lambd"], _number(group["lr"])
         state["step"] += 1
         step = state["step"].item()
-        if group["weight_decay"] != 0:
-            grad = grad.add(p, alpha=group["weight_decay"])
+        grad = _decayed(group, p, grad)
         p, grad, average = _real(p, grad, state["ax"])
         eta, mu = state["eta"].item(), state["mu"].item()
         p.mul_(1 - lambd * eta)

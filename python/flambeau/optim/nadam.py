@@ -5,6 +5,7 @@ from flambeau.optim.adam import _check_betas
 from flambeau.optim.optimizer import (
     _check_lr,
     _check_options,
+    _decayed,
     _new_step,
     _number,
     _PerParameter,
@@ -75,11 +76,7 @@ class NAdam(_PerParameter):
         (beta1, beta2), lr = group["betas"], _number(group["lr"])
         state["step"] += 1
         step = state["step"].item()
-        if group["weight_decay"] != 0:
-            if group["decoupled_weight_decay"]:
-                p.mul_(1 - lr * group["weight_decay"])
-            else:
-                grad = grad.add(p, alpha=group["weight_decay"])
+        grad = _decayed(group, p, grad, lr)
         p, grad, mean, square = _real(p, grad, state["exp_avg"], state["exp_avg_sq"])
         decay = group["momentum_decay"]
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))

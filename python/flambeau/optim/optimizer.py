@@ -383,6 +383,17 @@ def _as_step_tensors(state):
             s["step"] = flambeau.tensor(float(s["step"]), dtype=_step_dtype())
 
 
+def _decayed(group, p, grad, lr=0):
+    """The gradient with weight decay in it; where the group decouples both, `p` shrinks instead."""
+    decay = group["weight_decay"]
+    if decay == 0:
+        return grad
+    if group.get("decoupled_weight_decay"):
+        p.mul_(1 - lr * decay)
+        return grad
+    return grad.add(p, alpha=decay)
+
+
 class _PerParameter(Optimizer):
     """An optimizer that is written for one parameter: `_init_state` and `_update`."""
 

@@ -4,6 +4,7 @@ import flambeau
 from flambeau.optim.optimizer import (
     _check_lr,
     _check_options,
+    _decayed,
     _new_step,
     _number,
     _PerParameter,
@@ -71,8 +72,7 @@ class RMSprop(_PerParameter):
     def _update(self, group, p, grad, state):
         alpha, lr = group["alpha"], _number(group["lr"])
         state["step"] += 1
-        if group["weight_decay"] != 0:
-            grad = grad.add(p, alpha=group["weight_decay"])
+        grad = _decayed(group, p, grad)
         p, grad, square = _real(p, grad, state["square_avg"])
         square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:

@@ -2,7 +2,14 @@
 
 import flambeau
 from flambeau import _C
-from flambeau.optim.optimizer import Optimizer, _check_lr, _check_options, _number, _run_closure
+from flambeau.optim.optimizer import (
+    Optimizer,
+    _check_lr,
+    _check_options,
+    _decayed,
+    _number,
+    _run_closure,
+)
 
 __all__ = ["SGD"]
 
@@ -92,8 +99,7 @@ def _step_differentiably(state, group):
         if p.grad is None:
             continue
         grad = -p.grad if group["maximize"] else p.grad
-        if group["weight_decay"] != 0:
-            grad = grad.add(p, alpha=group["weight_decay"])
+        grad = _decayed(group, p, grad)
         if momentum != 0:
             buf = state[p].get("momentum_buffer")
             if buf is None:
