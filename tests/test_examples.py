@@ -40,13 +40,17 @@ def write_data(folder):
     return folder
 
 
-def fashion_mnist(*arguments):
+def run(example, *arguments):
     return subprocess.run(
-        [sys.executable, EXAMPLES / "fashion_mnist.py", *map(str, arguments)],
+        [sys.executable, EXAMPLES / example, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
     )
+
+
+def fashion_mnist(*arguments):
+    return run("fashion_mnist.py", *arguments)
 
 
 def test_fashion_mnist_learns_saves_and_draws(data):
@@ -104,3 +108,65 @@ def test_bad_data_is_one_sentence(data, damage, sentence):
     assert done.returncode == 1
     assert sentence in done.stderr and "--data DIR" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+WORDS = "one fish two fish red fish blue fish "
+TINY = ("--width", 16, "--layers", 1, "--heads", 2, "--context", 16, "--batch", 8)
+
+
+def char_gpt(*arguments):
+    return run("char_gpt.py", *arguments)
+
+
+def test_char_gpt_learns_saves_and_writes(tmp_path):
+    text, losses = tmp_path / "text.txt", tmp_path / "losses.txt"
+    text.write_text(WORDS * 100)
+    done = char_gpt(
+        *("--data", text, "--out", tmp_path, *TINY, "--steps", 100, "--lr", 0.02),
+        *("--prompt", "red ", "--length", 60, "--temperature", 0.1, "--losses", losses),
+    )
+    assert done.returncode == 0, done.stderr
+    values = [float(line) for line in losses.read_text().split()]
+    # At first all characters are alike: the loss is the logarithm of their number, 15.
+    assert len(values) == 100 and abs(values[0] - 2.708) < 0.05 and values[-1] < 0.5
+    assert "tokens/s" in done.stderr and "loss=" in done.stderr
+    head, saved, written = done.stdout.splitlines()
+    assert head.startswith("3,700 characters, 15 of them different; ")
+    assert float(saved.split()[-1]) < 0.5
+    assert len(written) == 64 and written.startswith("red fish")
+    assert len([word for word in written.split() if word in WORDS.split()]) > 10
+
+    again = char_gpt(
+        *("--load", tmp_path / "char_gpt.pt", "--steps", 0),
+        *("--prompt", "red ", "--length", 20, "--temperature", 0.1),
+    )
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith("red fish") and len(again.stdout) == 25
+
+
+def test_char_gpt_has_a_text_of_its_own():
+    from pydoc_data import topics
+
+    assert sum(map(len, topics.topics.values())) > 100_000
+
+
+@pytest.mark.parametrize(
+    "content, arguments, sentence",
+    [
+        (None, (), "is missing: name a text file with --data FILE"),
+        (b"", (), "is empty: name a text file with --data FILE"),
+        (b"caf\xe9", (), "is no UTF-8 text (byte 3): name a text file"),
+        (b"fish", TINY, "4 characters, too few for --context 16: name a text of at least 170"),
+        (b"fish" * 99, (*TINY, "--prompt", "q"), "--prompt holds 'q', which the model"),
+        (b"fish" * 99, ("--load", "/nowhere.pt"), "/nowhere.pt is missing: leave --load out"),
+        (b"fish" * 99, ("--load", __file__), "holds no model of this example"),
+    ],
+    ids=["missing", "empty", "bytes", "short", "prompt", "no-model", "other-file"],
+)
+def test_bad_text_is_one_sentence(tmp_path, content, arguments, sentence):
+    file = tmp_path / "text.txt"
+    if content is not None:
+        file.write_bytes(content)
+    done = char_gpt("--data", file, "--out", tmp_path, *arguments)
+    assert done.returncode == 1
+    assert sentence in done.stderr and len(done.stderr.splitlines()) == 1
