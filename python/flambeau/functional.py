@@ -370,6 +370,12 @@ def _stft_window(window, n_fft, win_length, like):
     return _C._nn.pad(window, (left, n_fft - win_length - left))
 
 
+def _stft_lengths(n_fft, hop_length, win_length):
+    """What stands for them where they are None: a quarter of a frame and a whole one."""
+    hop = n_fft // 4 if hop_length is None else hop_length
+    return hop, n_fft if win_length is None else win_length
+
+
 def stft(
     input,
     n_fft,
@@ -386,8 +392,7 @@ def stft(
     """The Fourier transform of windowed frames of n_fft samples, hop_length apart: (*, frequencies, frames)."""
     from flambeau import fft
 
-    hop = n_fft // 4 if hop_length is None else hop_length
-    win_length = n_fft if win_length is None else win_length
+    hop, win_length = _stft_lengths(n_fft, hop_length, win_length)
     has_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None and not has_complex:
         raise RuntimeError("stft: return_complex must be given for a real input")
@@ -425,8 +430,7 @@ def istft(
     """The signal whose stft this is: frames laid over each other, over the sum of squared windows."""
     from flambeau import fft
 
-    hop = n_fft // 4 if hop_length is None else hop_length
-    win_length = n_fft if win_length is None else win_length
+    hop, win_length = _stft_lengths(n_fft, hop_length, win_length)
     if not input.dtype.is_complex:
         raise RuntimeError(f"istft: a complex input is needed, got {input.dtype}")
     onesided = input.size(-2) != n_fft if onesided is None else onesided

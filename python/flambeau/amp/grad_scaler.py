@@ -170,3 +170,21 @@ class GradScaler:
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
         self._growth_tracker = state_dict["_growth_tracker"]
+
+
+class _OlderGradScaler(GradScaler):
+    """The scaler of one device, under its name of before torch.amp."""
+
+    _device_type = "cpu"
+
+    def __init__(
+        self,
+        init_scale=65536.0,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        super().__init__(
+            self._device_type, init_scale, growth_factor, backoff_factor, growth_interval, enabled
+        )

@@ -3,6 +3,7 @@
 import functools
 
 from flambeau import _C, amp
+from flambeau.amp.grad_scaler import _OlderGradScaler
 
 
 class autocast(amp.autocast):
@@ -12,20 +13,10 @@ class autocast(amp.autocast):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScaler):
+class GradScaler(_OlderGradScaler):
     """torch.amp.GradScaler("cuda")."""
 
-    def __init__(
-        self,
-        init_scale=65536.0,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
-        super().__init__(
-            "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
-        )
+    _device_type = "cuda"
 
 
 custom_fwd = functools.partial(amp.custom_fwd, device_type="cuda")

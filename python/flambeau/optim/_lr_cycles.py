@@ -203,24 +203,11 @@ class CyclicLR(LRScheduler):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._start_momentum(base_momentum, max_momentum, last_epoch)
+            self.base_momentums, self.max_momentums = _start_momentum(
+                self, base_momentum, max_momentum, last_epoch
+            )
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
-
-    def _start_momentum(self, base, largest, last_epoch):
-        optimizer = self.optimizer
-        if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError(
-                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-            )
-        self.use_beta1 = "betas" in optimizer.defaults
-        self.base_momentums = _per_group("base_momentum", optimizer, base)
-        self.max_momentums = _per_group("max_momentum", optimizer, largest)
-        if last_epoch == -1:
-            rows = zip(self.max_momentums, self.base_momentums, optimizer.param_groups)
-            for high, low, group in rows:
-                _set_momentum(group, high, self.use_beta1)
-                group["max_momentum"], group["base_momentum"] = high, low
 
     def scale_fn(self, x):
         """How the height of cycle (or iteration) `x` is scaled."""
@@ -273,6 +260,23 @@ def _set_momentum(group, value, as_beta1):
         group["momentum"] = value
 
 
+def _start_momentum(schedule, base, largest, last_epoch):
+    """Notes the bounds between which the schedule moves momentum (or beta1) and starts at the highest."""
+    optimizer = schedule.optimizer
+    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+        raise ValueError(
+            "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+        )
+    schedule.use_beta1 = "betas" in optimizer.defaults
+    lows = _per_group("base_momentum", optimizer, base)
+    highs = _per_group("max_momentum", optimizer, largest)
+    if last_epoch == -1:
+        for group, low, high in zip(optimizer.param_groups, lows, highs):
+            _set_momentum(group, high, schedule.use_beta1)
+            group["max_momentum"], group["base_momentum"] = high, low
+    return lows, highs
+
+
 class OneCycleLR(LRScheduler):
     """One rise to max_lr and one long fall, in `total_steps` steps (Smith and Topin 2017)."""
 
@@ -312,26 +316,8 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._start_momentum(base_momentum, max_momentum, last_epoch)
+            _start_momentum(self, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
-
-    def _start_momentum(self, base, largest, last_epoch):
-        optimizer = self.optimizer
-        if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError(
-                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-            )
-        self.use_beta1 = "betas" in optimizer.defaults
-        if last_epoch != -1:
-            return
-        rows = zip(
-            optimizer.param_groups,
-            _per_group("base_momentum", optimizer, base),
-            _per_group("max_momentum", optimizer, largest),
-        )
-        for group, low, high in rows:
-            _set_momentum(group, high, self.use_beta1)
-            group["max_momentum"], group["base_momentum"] = high, low
 
     def _anneal_func(self, start, end, done):
         if self._anneal_func_type == "linear":

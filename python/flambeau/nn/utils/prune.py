@@ -175,8 +175,8 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-class RandomUnstructured(BasePruningMethod):
-    """Prunes `amount` (a share or a count) of the elements at random."""
+class _ShareOfElements(BasePruningMethod):
+    """Prunes `amount` (a share or a count) of the elements, those that `_picked` finds."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -184,39 +184,35 @@ class RandomUnstructured(BasePruningMethod):
         _validate_pruning_amount_init(amount)
         self.amount = amount
 
+    def _picked(self, t, count):
+        raise NotImplementedError
+
     def compute_mask(self, t, default_mask):
         n = t.nelement()
         count = _compute_nparams_toprune(self.amount, n)
         _validate_pruning_amount(count, n)
         mask = default_mask.clone()
         if count != 0:
-            picked = flambeau.topk(flambeau.rand_like(t).view(-1), k=count)
-            mask.view(-1)[picked.indices] = 0
+            mask.view(-1)[self._picked(t, count).indices] = 0
         return mask
+
+
+class RandomUnstructured(_ShareOfElements):
+    """Prunes `amount` (a share or a count) of the elements at random."""
+
+    def _picked(self, t, count):
+        return flambeau.topk(flambeau.rand_like(t).view(-1), k=count)
 
     @classmethod
     def apply(cls, module, name, amount):
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_ShareOfElements):
     """Prunes the `amount` of elements with the smallest absolute values."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount) -> None:
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        n = t.nelement()
-        count = _compute_nparams_toprune(self.amount, n)
-        _validate_pruning_amount(count, n)
-        mask = default_mask.clone()
-        if count != 0:
-            picked = flambeau.topk(flambeau.abs(t).view(-1), k=count, largest=False)
-            mask.view(-1)[picked.indices] = 0
-        return mask
+    def _picked(self, t, count):
+        return flambeau.topk(flambeau.abs(t).view(-1), k=count, largest=False)
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):
