@@ -3,7 +3,7 @@
 # DEBUG=1 (unoptimised, with symbols), MAX_JOBS, CMAKE_ARGS, USE_CUDA, PYTHON and CXX are honoured.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-cpp check sanitize fuzz bench format wheel clean sanitize-run
+.PHONY: build demo test test-cpp check sanitize fuzz bench format wheel clean configured sanitize-run
 
 PY := .venv/bin/python
 BUILD ?= build
@@ -54,14 +54,19 @@ format:
 	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs -r clang-format-14 -i
 	@.venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
-# Address and undefined-behaviour sanitizers in a build of its own; Python gets the runtime by preloading.
+# Address and undefined-behaviour sanitizers over all tests (Python gets the runtime by preloading), then the thread
+# sanitizer over the C++ ones: pool, allocator, tape. Each in a build of its own.
 sanitize:
 	@tools/setup.sh build test
 	@$(MAKE) --no-print-directory BUILD=build-sanitize \
 	  SANITIZE_ARGS='-DFLAMBEAU_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' sanitize-run
+	@$(MAKE) --no-print-directory BUILD=build-tsan configured test-cpp \
+	  SANITIZE_ARGS='-DFLAMBEAU_SANITIZE=thread -DFLAMBEAU_PYTHON=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1'
 
-sanitize-run:
+configured:
 	$(configured)
+
+sanitize-run: configured
 	@cmake --build $(BUILD) $(BUILD_ARGS)
 	ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \

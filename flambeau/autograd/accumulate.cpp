@@ -1,6 +1,8 @@
 // Gradients arriving at leaves, and hooks on tensors.
 #include "flambeau/autograd/accumulate.h"
 
+#include <mutex>
+
 #include "flambeau/core/long_work.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -61,15 +63,31 @@ Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g) {
   FL_CHECK(g.sizes() == IntList(leaf->sizes, leaf->ndim), RuntimeError,
            "backward: a gradient of shape {} arrived at a leaf of shape {}", g.sizes(),
            IntList(leaf->sizes, leaf->ndim));
-  if (FL_LIKELY(!leaf->meta || leaf->meta->hooks.empty())) return g;
-  return run_hooks(leaf->meta->hooks, 0, std::move(g));
+  const TensorMeta* meta = meta_if_any(leaf);
+  if (FL_LIKELY(!meta || meta->hooks.empty())) return g;
+  return run_hooks(meta->hooks, 0, std::move(g));
 }
 
 namespace {
 
+// Another thread's backward may arrive at the same leaf. Where an interpreter runs one thread at a
+// time its lock is enough, if it is kept; elsewhere leaves share a few locks by address.
+class LeafLock {
+ public:
+  explicit LeafLock(const TensorImpl* leaf) {
+    if (tls.counts_alone) return;
+    static std::mutex locks[16];
+    lock_ = std::unique_lock(locks[reinterpret_cast<uintptr_t>(leaf) / sizeof(TensorImpl) % 16]);
+  }
+
+ private:
+  Alone alone_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 void add_to_grad(TensorImpl* leaf, Tensor g) {
-  Alone alone;  // another thread's backward may arrive at the same leaf
-  TensorMeta& meta = *leaf->meta;
+  LeafLock lock(leaf);
+  TensorMeta& meta = meta_of(leaf);
   if (!meta.grad.defined()) {
     Tensor fresh = std::move(g);
     meta.grad = as_leaf_grad(fresh, leaf);

@@ -4,6 +4,10 @@
 
 namespace flambeau {
 
+// The leaf's meta or null, also while another thread makes it.
+inline TensorMeta* meta_if_any(TensorImpl* leaf) {
+  return std::atomic_ref(leaf->meta).load(std::memory_order_acquire);
+}
 // What arrives at a leaf, as its hooks change it.
 Tensor hooked_leaf_grad(TensorImpl* leaf, Tensor g);
 // Adds `g` to a tensor's gradient: in place unless a graph of the backward is being made.

@@ -70,8 +70,8 @@ class Grads {
   std::span<Tensor> list_;
 };
 
-bool has_hooks(const TensorImpl* leaf) {
-  const TensorMeta* meta = leaf->meta;
+bool has_hooks(TensorImpl* leaf) {
+  const TensorMeta* meta = meta_if_any(leaf);
   if (FL_LIKELY(!meta)) return false;
   return !meta->hooks.empty() || !meta->after_accumulate.empty() ||
          (meta->accumulator && meta->accumulator->hooks);

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "flambeau/core/pool.h"
+#include "flambeau/core/saturate.h"
 
 namespace flambeau {
 
@@ -22,10 +23,10 @@ int64_t fill_contiguous(TensorImpl* t) {
   int64_t step = 1;
   for (int d = t->ndim - 1; d >= 0; d--) {
     t->strides[d] = step;
-    step *= t->sizes[d] > 1 ? t->sizes[d] : 1;
+    step = mul_sat(step, t->sizes[d] > 1 ? t->sizes[d] : 1);
   }
   int64_t numel = 1;
-  for (int d = 0; d < t->ndim; d++) numel *= t->sizes[d];
+  for (int d = 0; d < t->ndim; d++) numel = mul_sat(numel, t->sizes[d]);
   return numel;
 }
 
@@ -54,7 +55,10 @@ void TensorImpl::reserve_dims(int count) {
 
 void TensorImpl::refresh() {
   numel = 1;
-  for (int d = 0; d < ndim; d++) numel *= sizes[d];
+  bool overflow = false;
+  for (int d = 0; d < ndim; d++)
+    overflow = __builtin_mul_overflow(numel, sizes[d], &numel) || overflow;
+  if (FL_UNLIKELY(overflow)) numel = numel_of(IntList(sizes, size_t(ndim)));
   int64_t step = 1;
   bool dense = true;
   for (int d = ndim - 1; d >= 0 && dense; d--) {
@@ -253,7 +257,7 @@ Ints contiguous_strides(IntList sizes) {
   int64_t step = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    step = mul_sat(step, std::max<int64_t>(sizes[d], 1));
   }
   return strides;
 }
@@ -264,7 +268,7 @@ Ints channels_last_strides(IntList sizes) {
   int64_t step = 1;
   auto place = [&](size_t d) {
     strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    step = mul_sat(step, std::max<int64_t>(sizes[d], 1));
   };
   place(1);
   for (size_t d = n; d-- > 2;) place(d);

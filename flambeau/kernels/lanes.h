@@ -11,6 +11,22 @@ constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Sums and products; those of integers wrap around.
+template <class V>
+constexpr V wrap_add(V a, V b) {
+  if constexpr (std::is_integral_v<V>)
+    return V(std::make_unsigned_t<V>(a) + std::make_unsigned_t<V>(b));
+  else
+    return a + b;
+}
+template <class V>
+constexpr V wrap_mul(V a, V b) {
+  if constexpr (std::is_integral_v<V>)
+    return V(std::make_unsigned_t<V>(a) * std::make_unsigned_t<V>(b));
+  else
+    return a * b;
+}
+
 template <class T>
 inline constexpr bool kIsCplx = false;
 template <class T>

@@ -159,7 +159,7 @@ struct Body<ReduceOp::Prod> : Folding<Body<ReduceOp::Prod>, kAnyInput> {
   }
   template <class V>
   static V combine(V a, V b) {
-    return a * b;
+    return wrap_mul(a, b);
   }
 };
 

@@ -190,7 +190,7 @@ struct Adding : Folding<Self, kinds> {
   }
   template <class V>
   static V combine(V a, V b) {
-    return a + b;
+    return wrap_add(a, b);
   }
 };
 

@@ -45,10 +45,11 @@ double chebyshev_polynomial_t(double x, double degree) {
 double chebyshev_polynomial_u(double x, double degree) {
   int64_t n = int64_t(degree);
   if (n < 0) return 0;
-  if (std::fabs(x) == 1) return x > 0 || n % 2 == 0 ? double(n + 1) : -double(n + 1);
+  if (std::fabs(x) == 1) return x > 0 || n % 2 == 0 ? double(n) + 1 : -(double(n) + 1);
   if (trigonometric(x, n, 8)) {
     double angle = std::acos(x), sine = std::sin(angle);
-    return sine != 0 ? std::sin((n + 1) * angle) / sine : (n + 1) * std::cos((n + 1) * angle) / x;
+    return sine != 0 ? std::sin((n + 1.0) * angle) / sine
+                     : (n + 1.0) * std::cos((n + 1.0) * angle) / x;
   }
   return recur_chebyshev(n, x, 2 * x);
 }
@@ -57,7 +58,7 @@ double chebyshev_polynomial_v(double x, double degree) {
   int64_t n = int64_t(degree);
   if (n < 0) return 0;
   if (x == 1) return 1;
-  if (x == -1) return n % 2 == 0 ? double(2 * n + 1) : -double(2 * n + 1);
+  if (x == -1) return n % 2 == 0 ? (2 * double(n) + 1) : -(2 * double(n) + 1);
   if (trigonometric(x, n, 8)) {
     double angle = std::acos(x), half = std::cos(0.5 * angle);
     if (half != 0) return std::cos((n + 0.5) * angle) / half;
@@ -68,7 +69,7 @@ double chebyshev_polynomial_v(double x, double degree) {
 double chebyshev_polynomial_w(double x, double degree) {
   int64_t n = int64_t(degree);
   if (n < 0) return 0;
-  if (x == 1) return double(2 * n + 1);
+  if (x == 1) return (2 * double(n) + 1);
   if (x == -1) return n % 2 == 0 ? 1 : -1;
   if (trigonometric(x, n, 8)) {
     double angle = std::acos(x), half = std::sin(0.5 * angle);

@@ -110,12 +110,24 @@ ConvArgs arguments(const Tensor& image, const Tensor& result, const Tensor& weig
   return a;
 }
 
+void add_bias(Tensor& result, const Tensor& bias) {
+  if (!bias.defined()) return;
+  Ints column{bias.numel()};
+  for (int64_t d = 2; d < result.ndim(); d++) column.push_back(1);
+  NoGradGuard no_grad;
+  add_(result, reshape(bias, column));
+}
+
 }  // namespace
 
 void convolution_kernel(Tensor& result, const Tensor& input, const Tensor& weight,
                         const Tensor& bias, IntList stride, IntList padding, IntList dilation,
                         bool transposed, IntList, int64_t groups) {
   if (result.numel() == 0) return;
+  if (weight.numel() == 0) {  // no channels come in: the bias alone
+    zero_into(result);
+    return add_bias(result, bias);
+  }
   if (!transposed) {
     ConvArgs a = arguments(input, result, weight, stride, padding, dilation, groups);
     a.x = input->data;
@@ -129,11 +141,7 @@ void convolution_kernel(Tensor& result, const Tensor& input, const Tensor& weigh
   a.w = weight->data;
   a.gx = result->data;
   conv_backward_input(a);
-  if (!bias.defined()) return;
-  Ints column{bias.numel()};
-  for (int64_t d = 2; d < result.ndim(); d++) column.push_back(1);
-  NoGradGuard no_grad;
-  add_(result, reshape(bias, column));
+  add_bias(result, bias);
 }
 
 Ints convolution_weight_shape(const Tensor& grad, const Tensor& input, IntList size, IntList stride,

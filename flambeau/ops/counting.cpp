@@ -2,6 +2,7 @@
 // histograms, isin.
 #include <cmath>
 
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/kernels/cpu/sort.h"
 #include "flambeau/ops/factory.h"
@@ -278,7 +279,7 @@ void check_histogram(std::string_view op, const Tensor& self, int64_t bins) {
 
 // Equally spaced edges, computed from both ends so that the last one is exact.
 Tensor even_edges(DType dtype, Span s, int64_t bins) {
-  Tensor edges = new_tensor({bins + 1}, DType::Float64);
+  Tensor edges = new_tensor({add_sat(bins, 1)}, DType::Float64);
   double step = (s.high - s.low) / double(bins);
   for (int64_t i = 0; i <= bins; i++) {
     edges.data<double>()[i] =

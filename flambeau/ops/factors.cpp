@@ -108,6 +108,8 @@ Ints permutation_shape(const Tensor& pivots, int64_t rows) {
   FL_CHECK(pivots.ndim() >= 1 && pivots.dtype() == DType::Int32, RuntimeError,
            "lu_unpack: the pivots must be int32 of at least one dim, got {} of shape {}",
            pivots.dtype(), pivots.sizes());
+  FL_CHECK(pivots.size(-1) <= rows, RuntimeError,
+           "lu_unpack: pivots of shape {} exchange more than {} rows", pivots.sizes(), rows);
   Ints sizes = batch_sizes(pivots, 1);
   sizes.push_back(rows);
   return sizes;

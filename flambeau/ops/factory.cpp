@@ -2,6 +2,7 @@
 // ranges.cpp, random numbers in random.cpp.
 #include "flambeau/ops/factory.h"
 
+#include "flambeau/core/saturate.h"
 #include "flambeau/core/threadpool.h"
 #include "flambeau/generated/impl.h"
 
@@ -130,7 +131,7 @@ Tensor empty_permuted_impl(IntList size, IntList physical_layout, std::optional<
              "empty_permuted: the layout must name each of the {} dims once, got {}", dims,
              physical_layout);
     strides[size_t(d)] = step;
-    step *= std::max<int64_t>(size[size_t(d)], 1);
+    step = mul_sat(step, std::max<int64_t>(size[size_t(d)], 1));
   }
   return new_strided(size, strides, dtype.value_or(default_dtype()), place_of(device));
 }
@@ -249,7 +250,7 @@ struct Triangle {
  private:
   // Elements at or below a diagonal: rows that grow by one, then full ones.
   __int128 lower_size(int64_t diagonal) const {
-    __int128 first = std::max<int64_t>(-diagonal, 0);
+    __int128 first = std::max<__int128>(-__int128(diagonal), 0);
     __int128 full =
         std::clamp<__int128>(columns - diagonal - 1, first, std::max<__int128>(first, rows));
     __int128 shortest = first + diagonal + 1, longest = full + diagonal;

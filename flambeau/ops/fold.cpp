@@ -1,5 +1,6 @@
 // Windows of images as columns and back, channels in another order, and sequences packed without
 // their padding: elements picked and put back by computed places.
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/indices.h"
 #include "flambeau/ops/operators.h"
@@ -24,7 +25,7 @@ struct Windows {
              "{}: kernel_size, dilation and stride must be positive and padding not negative, got "
              "{}, {}, {} and {}",
              op, kernels, dilations, strides, paddings);
-    int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+    int64_t room = window_room(size, kernel, padding, dilation);
     FL_CHECK(room >= 0, RuntimeError,
              "{}: a kernel of {} with dilation {} does not fit into {} elements with padding {}",
              op, kernel, dilation, size, padding);
@@ -32,7 +33,7 @@ struct Windows {
   }
   // The place in the padded dim of each element of each window: (kernel * count,).
   Tensor places(Device device) const {
-    Tensor t = new_tensor({kernel * count}, DType::Int64, device);
+    Tensor t = new_tensor({mul_sat(kernel, count)}, DType::Int64, device);
     if (!has_memory(t)) return t;
     auto* out = t.data<int64_t>();
     for (int64_t k = 0; k < kernel; k++)
@@ -86,11 +87,11 @@ Tensor col2im_impl(const Tensor& self, IntList output_size, IntList kernel_size,
                0);
   Windows cols("col2im", setting(output_size, size_t(1)), kernel_size, dilation, padding, stride,
                1);
-  int64_t window = rows.kernel * cols.kernel, batch = self.size(0);
+  int64_t window = mul_sat(rows.kernel, cols.kernel), batch = self.size(0);
   FL_CHECK(self.size(1) > 0 && self.size(1) % window == 0, RuntimeError,
            "col2im: the columns' {} rows must be a multiple of the window's {} elements",
            self.size(1), window);
-  FL_CHECK(self.size(2) == rows.count * cols.count, RuntimeError,
+  FL_CHECK(self.size(2) == mul_sat(rows.count, cols.count), RuntimeError,
            "col2im: output_size {} has {} x {} windows, got {} columns", output_size, rows.count,
            cols.count, self.size(2));
   int64_t channels = self.size(1) / window;
@@ -193,7 +194,7 @@ std::tuple<Tensor, Tensor> pad_packed_sequence_impl(const Tensor& data, const Te
     FL_CHECK(reach[t] > 0 && reach[t] <= (t ? reach[t - 1] : batch), RuntimeError,
              "_pad_packed_sequence: batch_sizes must be positive and not rise, got {} at step {}",
              reach[t], t);
-    total += reach[t];
+    total = add_sat(total, reach[t]);
   }
   FL_CHECK(data.ndim() > 0 && data.size(0) == total, RuntimeError,
            "_pad_packed_sequence: data must have {} rows, got shape {}", total, data.sizes());
@@ -201,7 +202,7 @@ std::tuple<Tensor, Tensor> pad_packed_sequence_impl(const Tensor& data, const Te
            "_pad_packed_sequence: total_length must be at least {}, got {}", steps, total_length);
   int64_t length = std::max(steps, total_length);
   Ints flat = data.sizes(), sizes{length};
-  flat[0] = length * batch;
+  flat[0] = mul_sat(length, batch);
   sizes.push_back(batch);
   for (int64_t d = 1; d < data.ndim(); d++) sizes.push_back(data.size(d));
   Tensor padded = index_copy(new_full(data, flat, padding_value), 0,

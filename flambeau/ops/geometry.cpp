@@ -1,4 +1,5 @@
 // In-place forms of views: self becomes a view of what it was, its history included.
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/runtime.h"
 
@@ -71,8 +72,8 @@ Ints strides_in(IntList size, std::optional<MemoryFormat> format) {
 
 void need_storage(Tensor& self, int64_t offset, int64_t elements) {
   if (!elements) return;
-  size_t bytes = size_t((offset + elements) * itemsize(self.dtype()));
-  grow_storage(self, bytes);
+  int64_t bytes = mul_sat(add_sat(offset, elements), itemsize(self.dtype()));
+  grow_storage(self, size_t(bytes));
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // Tensors made of a few vectors or pairs: grids and their points, one-hot codes, complex numbers of
 // their parts.
+#include <algorithm>
+
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -80,16 +83,24 @@ Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {
 
 namespace {
 
-// The r indices of every combination, in lexicographic order.
-std::vector<int64_t> combination_indices(int64_t n, int64_t r, bool again) {
-  std::vector<int64_t> all, now(size_t(r), 0);
+// How many combinations of r out of n elements there are, or a number that no memory holds.
+int64_t count_combinations(int64_t n, int64_t r, bool again) {
+  if (n == 0 || (!again && r > n)) return 0;
+  const int64_t top = again ? add_sat(n, r - 1) : n, rounds = std::min(r, top - r);
+  __int128 count = 1;
+  for (int64_t i = 1; i <= rounds && count < kMostInt; i++) count = count * (top - rounds + i) / i;
+  return count < kMostInt ? int64_t(count) : kMostInt;
+}
+
+// The r indices of each of `count` combinations, in lexicographic order.
+void write_combinations(int64_t* out, int64_t count, int64_t n, int64_t r, bool again) {
+  std::vector<int64_t> now(size_t(r), 0);
   for (int64_t i = 0; !again && i < r; i++) now[size_t(i)] = i;
-  if (r == 0 || n == 0 || (!again && r > n)) return all;
   for (;;) {
-    all.insert(all.end(), now.begin(), now.end());
+    out = std::copy(now.begin(), now.end(), out);
+    if (--count == 0) return;
     int64_t at = r - 1;  // the last index that can still grow
-    while (at >= 0 && now[size_t(at)] == (again ? n - 1 : n - r + at)) at--;
-    if (at < 0) return all;
+    while (now[size_t(at)] == (again ? n - 1 : n - r + at)) at--;
     now[size_t(at)]++;
     for (int64_t i = at + 1; i < r; i++) now[size_t(i)] = now[size_t(i - 1)] + !again;
   }
@@ -102,11 +113,11 @@ Tensor combinations_impl(const Tensor& self, int64_t r, bool with_replacement) {
            self.sizes());
   FL_CHECK(r >= 0, RuntimeError, "combinations: r must not be negative, got {}", r);
   if (r == 0) return new_tensor({0}, self.dtype(), self.device());
-  auto indices = combination_indices(self.numel(), r, with_replacement);
-  auto count = int64_t(indices.size());
-  Tensor flat = new_tensor({count}, DType::Int64, self.device());
-  if (has_memory(flat)) std::memcpy(flat->data, indices.data(), indices.size() * sizeof(int64_t));
-  return view(gather(self, 0, flat), IntList(Ints{count / r, r}));
+  int64_t n = self.numel(), count = count_combinations(n, r, with_replacement);
+  Tensor indices = new_tensor({count, r}, DType::Int64, self.device());
+  if (has_memory(indices) && count)
+    write_combinations(indices.data<int64_t>(), count, n, r, with_replacement);
+  return view(gather(self, 0, view(indices, {-1})), {count, r});
 }
 
 // ---- complex numbers ----

@@ -1,6 +1,7 @@
 // Tensors put together.
 #include <cstring>
 
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/runtime.h"
 
@@ -125,12 +126,12 @@ Tensor constant_pad_nd_impl(const Tensor& self, IntList pad, const Scalar& value
   Tensor inside = self;
   for (size_t i = 0; i < pad.size() / 2; i++) {
     int64_t d = self.ndim() - 1 - int64_t(i), before = pad[2 * i], behind = pad[2 * i + 1];
-    sizes[size_t(d)] += before + behind;
+    sizes[size_t(d)] = add_sat(sizes[size_t(d)], add_sat(before, behind));
     FL_CHECK(sizes[size_t(d)] >= 0, RuntimeError,
              "constant_pad_nd: pad {} leaves size {} in dim {} of shape {}", pad, sizes[size_t(d)],
              d, self.sizes());
-    int64_t cut = std::max<int64_t>(-before, 0),
-            kept = self.size(d) - cut - std::max<int64_t>(-behind, 0);
+    int64_t cut = std::max<int64_t>(mul_sat(-1, before), 0),
+            kept = add_sat(self.size(d) - cut, -std::max<int64_t>(mul_sat(-1, behind), 0));
     if (cut || kept != self.size(d))
       inside = slice(inside, d, cut, cut + std::max<int64_t>(kept, 0), 1);
   }

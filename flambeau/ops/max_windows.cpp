@@ -1,5 +1,6 @@
 // Max pooling over windows of unequal sizes or places, and its inverse. The search gives places;
 // the elements are gathered, so that gradients need nothing of their own.
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/runtime.h"
 
@@ -125,7 +126,7 @@ Ints fractional_max_indices_shape(const Tensor& self, IntList kernel_size, IntLi
   for (size_t d = 0; d < output_size.size(); d++)
     FL_CHECK(kernel_size[d] > 0 && output_size[d] > 0 &&
                  kernel_size[d] <= self.size(int64_t(d) + 2) &&
-                 output_size[d] + kernel_size[d] - 1 <= self.size(int64_t(d) + 2),
+                 add_sat(output_size[d], kernel_size[d] - 1) <= self.size(int64_t(d) + 2),
              RuntimeError,
              "fractional_max_pool: {} windows of {} elements do not fit into dim {} of shape {}",
              output_size[d], kernel_size[d], d + 2, self.sizes());
@@ -211,7 +212,7 @@ Tensor unpooled(std::string_view op, const Tensor& self, const Tensor& indices, 
   for (int64_t n : output_size) {
     FL_CHECK(n >= 0, RuntimeError, "{}: output_size must not be negative, got {}", op, output_size);
     sizes.push_back(n);
-    plane *= n;
+    plane = mul_sat(plane, n);
   }
   flat.push_back(plane);
   Tensor empty = new_zeros(self, flat);

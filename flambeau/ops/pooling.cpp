@@ -12,11 +12,11 @@ namespace {
 
 int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
                     bool ceil_mode) {
-  int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1;
+  int64_t room = window_room(in, kernel, pad, dilation);
   int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   if (room < 0) out = room + stride < 0 || !ceil_mode ? 0 : out;
   // With ceil_mode the last window must start inside the input or the left padding.
-  if (ceil_mode && (out - 1) * stride >= in + pad) out--;
+  if (ceil_mode && (out - 1) * stride >= add_sat(in, pad)) out--;
   return out;
 }
 

@@ -1,5 +1,6 @@
 // The same elements in other places: flip, roll, rotations, triangles, repetition, diagonals.
 #include "flambeau/kernels/cpu/rearrange.h"
+#include "flambeau/core/saturate.h"
 
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/indices.h"
@@ -124,7 +125,7 @@ Ints repeat_shape(const Tensor& self, IntList repeats) {
   for (size_t d = 0; d < sizes.size(); d++) {
     FL_CHECK(repeats[d] >= 0, RuntimeError, "repeat: numbers must not be negative, got {}",
              repeats);
-    if (int64_t(d) >= extra) sizes[d] *= self.size(int64_t(d) - extra);
+    if (int64_t(d) >= extra) sizes[d] = mul_sat(sizes[d], self.size(int64_t(d) - extra));
   }
   return sizes;
 }
@@ -174,7 +175,7 @@ Tensor repeat_interleave_impl(const Tensor& repeats, std::optional<int64_t> outp
   for (int64_t i = 0; i < counts.numel(); i++) {
     FL_CHECK(times[i] >= 0, RuntimeError,
              "repeat_interleave: repeats must not be negative, got {} at {}", times[i], i);
-    total += times[i];
+    total = add_sat(total, times[i]);
   }
   FL_CHECK(!output_size || *output_size == total, RuntimeError,
            "repeat_interleave: repeats add up to {}, not to output_size {}", total,
@@ -210,12 +211,13 @@ Tensor repeat_interleave_impl(const Tensor& self, int64_t repeats, std::optional
            repeats);
   Tensor x = dim && self.ndim() ? self : reshape(self, {-1});
   int64_t d = wrap_dim("repeat_interleave", dim.value_or(0), x.ndim());
-  FL_CHECK(!output_size || *output_size == x.size(d) * repeats, RuntimeError,
-           "repeat_interleave: the result has {} elements in dim {}, not output_size {}",
-           x.size(d) * repeats, d, output_size.value_or(0));
+  int64_t total = mul_sat(x.size(d), repeats);
+  FL_CHECK(!output_size || *output_size == total, RuntimeError,
+           "repeat_interleave: the result has {} elements in dim {}, not output_size {}", total, d,
+           output_size.value_or(0));
   Ints many(x.sizes()), joined(x.sizes());
   many.insert(size_t(d) + 1, repeats);
-  joined[size_t(d)] *= repeats;
+  joined[size_t(d)] = total;
   return reshape(clone(expand(unsqueeze(x, d + 1), many), MemoryFormat::Contiguous), joined);
 }
 
@@ -234,7 +236,7 @@ Tensor diag_embed_impl(const Tensor& self, int64_t offset, int64_t dim1, int64_t
   int64_t first = wrap_dim("diag_embed", dim1, ndim), second = wrap_dim("diag_embed", dim2, ndim);
   FL_CHECK(first != second, RuntimeError, "diag_embed: dim1 and dim2 must differ, got {} and {}",
            dim1, dim2);
-  int64_t size = self.size(-1) + std::abs(offset);
+  int64_t size = add_sat(self.size(-1), offset < 0 ? mul_sat(-1, offset) : offset);
   Ints sizes(self.sizes());
   sizes.erase(sizes.size() - 1);
   sizes.insert(size_t(std::min(first, second)), size);

@@ -18,8 +18,7 @@ template <class T>
 struct Line {
   int64_t in, out;
   T scale;
-  std::vector<std::vector<int64_t>> places;  // [tap][out]
-  std::vector<std::vector<T>> weights;
+  std::vector<Tensor> places, weights;  // of each tap: (out,)
 
   Line(int64_t in, int64_t out, bool align, Scale factor) : in(in), out(out) {
     if (align) {
@@ -29,12 +28,14 @@ struct Line {
     }
   }
   void add_taps(size_t count) {
-    places.assign(count, std::vector<int64_t>(size_t(out)));
-    weights.assign(count, std::vector<T>(size_t(out)));
+    for (; count > 0; count--) {
+      places.push_back(new_tensor({out}, DType::Int64));
+      weights.push_back(new_tensor({out}, kDTypeOf<T>));
+    }
   }
   void set(size_t tap, int64_t at, int64_t place, T weight) {
-    places[tap][size_t(at)] = std::clamp<int64_t>(place, 0, in - 1);
-    weights[tap][size_t(at)] = weight;
+    places[tap].template data<int64_t>()[at] = std::clamp<int64_t>(place, 0, in - 1);
+    weights[tap].template data<T>()[at] = weight;
   }
   T source(int64_t at, bool align) const {
     return align ? scale * T(at) : scale * (T(at) + T(0.5)) - T(0.5);
@@ -95,7 +96,10 @@ void fill_smooth(Line<T>& line, bool cubic_kernel) {
       line.set(size_t(tap), i, first + tap, tap < count ? w : T(0));
       total += tap < count ? w : T(0);
     }
-    for (auto& w : line.weights) w[size_t(i)] = total != 0 ? w[size_t(i)] / total : T(0);
+    for (Tensor& weight : line.weights) {
+      T& w = weight.template data<T>()[i];
+      w = total != 0 ? w / total : T(0);
+    }
   }
 }
 
@@ -116,15 +120,8 @@ void fill(Line<T>& line, Filter filter, bool align) {
 }
 
 template <class T>
-Tensor numbers(const std::vector<T>& values, IntList sizes, DType dtype, Device device) {
-  Tensor t = new_tensor(sizes, dtype, device);
-  if (has_memory(t)) std::copy(values.begin(), values.end(), t.data<T>());
-  return t;
-}
-
-template <class T>
 Tensor resize_dim(const Tensor& x, int64_t dim, int64_t out, Filter filter, bool align,
-                  Scale factor, DType weight_dtype) {
+                  Scale factor) {
   Line<T> line(x.size(dim), out, align, factor);
   fill(line, filter, align);
   bool weighted = filter != Filter::Nearest && filter != Filter::NearestExact;
@@ -132,9 +129,9 @@ Tensor resize_dim(const Tensor& x, int64_t dim, int64_t out, Filter filter, bool
   weight_sizes[size_t(dim)] = out;
   Tensor sum;
   for (size_t tap = 0; tap < line.places.size(); tap++) {
-    Tensor part = index_select(x, dim, numbers(line.places[tap], {out}, DType::Int64, x.device()));
+    Tensor part = index_select(x, dim, to(line.places[tap], x.device()));
     if (!weighted) return part;
-    part = part * numbers(line.weights[tap], weight_sizes, weight_dtype, x.device());
+    part = part * view(to(line.weights[tap], x.device()), weight_sizes);
     sum = sum.defined() ? sum + part : part;
   }
   return sum;
@@ -170,9 +167,8 @@ struct Resize {
     bool wide = y.dtype() == DType::Float64 || y.dtype() == DType::Complex128;
     for (size_t d = 0; d < dims; d++) {
       Scale factor = factors.begin()[d];
-      y = wide
-              ? resize_dim<double>(y, int64_t(d) + 2, out[d], filter, align, factor, DType::Float64)
-              : resize_dim<float>(y, int64_t(d) + 2, out[d], filter, align, factor, DType::Float32);
+      y = wide ? resize_dim<double>(y, int64_t(d) + 2, out[d], filter, align, factor)
+               : resize_dim<float>(y, int64_t(d) + 2, out[d], filter, align, factor);
     }
     return half ? to(y, x.dtype()) : y;
   }

@@ -32,6 +32,7 @@ Geometry as_strided_geometry(const Tensor& self, IntList size, IntList stride,
   for (size_t d = 0; d < size.size(); d++) {
     FL_CHECK(stride[d] >= 0, RuntimeError, "as_strided: strides must not be negative, got {}",
              stride);
+    FL_CHECK(size[d] >= 0, RuntimeError, "as_strided: sizes must not be negative, got {}", size);
     int64_t reach;
     bool overflow = __builtin_mul_overflow(size[d] - 1, stride[d], &reach);
     overflow = __builtin_add_overflow(last, reach, &last) || overflow;

@@ -1,6 +1,7 @@
 // Settings of convolutions, pooling and folding.
 #pragma once
 #include "flambeau/core/ints.h"
+#include "flambeau/core/saturate.h"
 
 namespace flambeau {
 
@@ -9,5 +10,11 @@ constexpr int64_t kMostSetting = int64_t{1} << 31;
 
 // The setting of spatial dim d; a single one stands for all dims.
 inline int64_t setting(IntList list, size_t d) { return list.size() == 1 ? list[0] : list[d]; }
+
+// How far a window can move over `size` elements with padding on both sides; below 0 it does not
+// fit.
+inline int64_t window_room(int64_t size, int64_t kernel, int64_t pad, int64_t dilation) {
+  return add_sat(size, 2 * pad - dilation * (kernel - 1) - 1);
+}
 
 }  // namespace flambeau

@@ -1,5 +1,6 @@
 // Views that pick, cut or reorder dims. Geometry only: the machinery makes the tensors and their
 // nodes.
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -22,7 +23,7 @@ struct Range {
 Range clip(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   auto inside = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
   int64_t first = inside(start.value_or(0)), last = end ? inside(*end) : size;
-  return {first, last > first ? (last - first + step - 1) / step : 0};
+  return {first, last > first ? 1 + (last - first - 1) / step : 0};
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ Geometry slice_geometry(const Tensor& self, int64_t dim, std::optional<int64_t> 
   Geometry g = geometry_of(self);
   g.offset += r.start * self.stride(dim);
   g.sizes[size_t(dim)] = r.length;
-  g.strides[size_t(dim)] *= step;
+  g.strides[size_t(dim)] = mul_sat(g.strides[size_t(dim)], step);
   return g;
 }
 
@@ -149,7 +150,7 @@ Geometry unfold_geometry(const Tensor& self, int64_t dimension, int64_t size, in
   int64_t stride = self.ndim() ? self.stride(dimension) : 1;
   if (self.ndim()) {
     g.sizes[size_t(dimension)] = (room - size) / step + 1;
-    g.strides[size_t(dimension)] *= step;
+    g.strides[size_t(dimension)] = mul_sat(stride, step);
   }
   g.sizes.push_back(size);
   g.strides.push_back(stride);
@@ -170,7 +171,7 @@ std::vector<Geometry> split_geometry(const Tensor& self, IntList split_size, int
   int64_t total = 0;
   for (int64_t n : split_size) {
     FL_CHECK(n >= 0, RuntimeError, "split: sizes must not be negative, got {}", split_size);
-    total += n;
+    total = add_sat(total, n);
   }
   FL_CHECK(total == self.size(dim), RuntimeError,
            "split: sizes {} must add up to {}, the size of dim {}", split_size, self.size(dim),
@@ -225,7 +226,7 @@ std::vector<Tensor> chunk_impl(const Tensor& self, int64_t chunks, int64_t dim) 
   need_dims("chunk", self);
   FL_CHECK(chunks > 0, RuntimeError, "chunk: chunks must be positive, got {}", chunks);
   dim = wrap_dim("chunk", dim, self.ndim());
-  int64_t size = self.size(dim), each = (size + chunks - 1) / chunks;
+  int64_t size = self.size(dim), each = size ? 1 + (size - 1) / chunks : 0;
   if (size == 0) {  // as torch: as many empty pieces as were asked for
     FL_CHECK(chunks < 1 << 24, RuntimeError, "chunk: {} empty pieces are too many", chunks);
     Ints sizes(static_cast<size_t>(chunks), 0);
@@ -262,7 +263,7 @@ Tensor unflatten_impl(const Tensor& self, int64_t dim, IntList sizes) {
   dim = wrap_dim("unflatten", dim, self.ndim());
   FL_CHECK(!sizes.empty(), RuntimeError, "unflatten: sizes must not be empty");
   int64_t known = 1, open = 0;
-  for (int64_t n : sizes) n == -1 ? void(open++) : void(known *= n);
+  for (int64_t n : sizes) n == -1 ? void(open++) : void(known = mul_sat(known, n));
   bool fits =
       open == 0 ? known == self.size(dim) : open == 1 && known > 0 && self.size(dim) % known == 0;
   FL_CHECK(fits, RuntimeError, "unflatten: sizes {} do not multiply to {}, the size of dim {}",
@@ -310,7 +311,7 @@ Tensor narrow_impl(const Tensor& self, int64_t dim, int64_t start, int64_t lengt
   int64_t size = self.size(dim), first = start < 0 ? start + size : start;
   FL_CHECK(-size <= start && start <= size, IndexError, "narrow: start must be in [{}, {}], got {}",
            -size, size, start);
-  FL_CHECK(length >= 0 && first + length <= size, RuntimeError,
+  FL_CHECK(length >= 0 && length <= size - first, RuntimeError,
            "narrow: start {} and length {} reach beyond dim {} of size {}", start, length, dim,
            size);
   return slice(self, dim, first, first + length, 1);

@@ -31,7 +31,7 @@ class Memories {
   StoragePtr read(const std::string& key) const {
     std::string_view bytes = zip_.read("data/" + key);
     StoragePtr storage(new_storage(bytes.size(), Device{}));
-    std::memcpy(storage->data, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(storage->data, bytes.data(), bytes.size());
     return storage;
   }
 

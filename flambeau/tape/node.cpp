@@ -1,6 +1,8 @@
 // Life of nodes, and how results and in-place writes are tied to them.
 #include "flambeau/tape/node.h"
 
+#include <memory>
+
 #include "flambeau/core/pool.h"
 #include "flambeau/tape/view.h"
 
@@ -58,24 +60,25 @@ void drop_meta(TensorMeta* meta) {
   delete meta;
 }
 
-// The core asks for these when a tensor dies; set before the first node or meta can exist.
-void install_hooks() {
+// The core asks for these when a tensor dies.
+[[maybe_unused]] const bool hooks_are_set = [] {
   core_hooks.leave_node = leave_node;
   core_hooks.drop_meta = drop_meta;
-}
+  return true;
+}();
 
 }  // namespace
 
 TensorMeta& meta_of(TensorImpl* impl) {
-  if (!impl->meta) {
-    install_hooks();
-    impl->meta = new TensorMeta;
-  }
-  return *impl->meta;
+  std::atomic_ref place(impl->meta);
+  TensorMeta* meta = place.load(std::memory_order_acquire);
+  if (FL_LIKELY(meta != nullptr)) return *meta;
+  // Backward passes of two threads may meet at a leaf: one of them makes it.
+  auto made = std::make_unique<TensorMeta>();
+  return *(place.compare_exchange_strong(meta, made.get()) ? made.release() : meta);
 }
 
 void* allocate_node(size_t bytes) {
-  if (FL_UNLIKELY(!core_hooks.leave_node)) install_hooks();
   if (FL_LIKELY(bytes <= kNodeBlock)) return take_block(tls.nodes, kNodeBlock);
   void* block = std::malloc(bytes);
   if (!block) throw std::bad_alloc();

@@ -46,6 +46,11 @@ void drop_writer(void* writer) {
       node->type->op, described(node->location), described(node->freed_by));
 }
 
+// From now on in-place writers leave their name. Threads may save the same tensor at once.
+void watch(const Tensor& t) {
+  std::atomic_ref(t->counter->watched).store(true, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void note_writer(std::string_view op, const Tensor& self) {
@@ -70,7 +75,7 @@ void Saved::set(const Tensor& t) {
       t.sizes());
   t_ = t;
   version_ = t->version();
-  t->counter->watched = true;
+  watch(t);
 }
 
 Tensor Saved::get(const Node* node, const char* name) const {
@@ -95,12 +100,12 @@ void SavedResult::set(const Tensor& result, int output_nr) {
           result.dtype())) {  // has no node: nothing tells when it dies, and no cycle arises
     owned_ = result;
     version_ = result->version();
-    result->counter->watched = true;
+    watch(result);
     return;
   }
   raw_ = result.impl();
   version_ = result->version();
-  result->counter->watched = true;
+  watch(result);
 }
 
 Tensor SavedResult::get(Node* node, const char* name) const {

@@ -27,7 +27,8 @@ PyObject* item(PyObject* self, PyObject*) {
 // Of a dim longer than 2 * edge only both ends; all of it where edge is negative.
 PyObject* nested(const char* data, const Tensor& t, int64_t dim, int64_t edge) {
   if (dim == t.ndim()) return to_python(load_element(data, t.dtype()));
-  int64_t step = t->strides[dim] * itemsize(t.dtype()), size = t->sizes[dim];
+  // The stride of a single element may be any number.
+  int64_t size = t->sizes[dim], step = size > 1 ? t->strides[dim] * itemsize(t.dtype()) : 0;
   int64_t left_out = edge >= 0 && size > 2 * edge ? size - 2 * edge : 0;
   Ref list = own(PyList_New(size - left_out));
   for (int64_t i = 0; i < size - left_out; i++) {

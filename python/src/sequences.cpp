@@ -3,6 +3,7 @@
 #include "python/src/sequences.h"
 
 #include <cmath>
+#include <limits>
 
 #include "flambeau/core/promote.h"
 #include "python/src/arrays.h"
@@ -99,7 +100,7 @@ struct Range {
 Range range_of(DType t) {
   int bits = 8 * int(itemsize(t));
   if (info(t).category == 'u') return {0, ~uint64_t{0} >> (64 - bits)};
-  return {-(int64_t{1} << (bits - 1)), (uint64_t{1} << (bits - 1)) - 1};
+  return {std::numeric_limits<int64_t>::min() >> (64 - bits), (uint64_t{1} << (bits - 1)) - 1};
 }
 
 // Values must fit: a float in an integer type is cut, one beyond the type's range is an error.
@@ -115,7 +116,7 @@ bool fits(const Scalar& s, DType dtype) {
   if (s.kind() == Scalar::Kind::UInt) return uint64_t(s.to_int()) <= range.high;
   int64_t v = s.to_int();
   if (v >= 0) return uint64_t(v) <= range.high;
-  return range.low ? v >= range.low : itemsize(dtype) < 8 && uint64_t(-v) <= range.high;
+  return range.low ? v >= range.low : itemsize(dtype) < 8 && -uint64_t(v) <= range.high;
 }
 
 void check_fits(const char* op, const Scalar& s, DType dtype) {

@@ -58,8 +58,9 @@ void run_image(const Task<S>& task, const Rows<T>& weights, const T* bias, int64
   const S* x =
       task.x + image * task.x_strides.image + group * plan.channels * task.x_strides.channel;
   S* y = task.y + image * task.y_strides.image + group * plan.rows * task.y_strides.channel;
-  // Vectors read past their last lane, which the last image of x may not allow.
-  const bool in_place = copy_free && (image + 1 < task.batch || group + 1 < task.groups);
+  // Vectors read past their last lane, which the end of x may not allow.
+  const int64_t behind = task.batch * task.groups - 1 - (image * task.groups + group);
+  const bool in_place = copy_free && behind * plan.channels * plan.plane >= kLanes<T>;
   const T* lattice =
       in_place ? reinterpret_cast<const T*>(x) : lattice_copy<T>(plan, x, task.x_strides, nullptr);
   const T* row_bias = bias ? bias + group * plan.rows : nullptr;

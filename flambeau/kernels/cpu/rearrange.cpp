@@ -51,6 +51,8 @@ void triangle(int64_t itemsize, const char* x, char* out, int64_t batch, int64_t
               int64_t diagonal) {
   if (rows == 0 || cols == 0) return;
   const int64_t row_bytes = cols * itemsize;
+  // Beyond the corners nothing changes, and the sum below stays in its type.
+  diagonal = diagonal < -rows ? -rows : least(diagonal, cols);
   parallel_for(batch * rows, rows_per_chunk(row_bytes), [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       // Columns [0, cut) belong to the lower part, the rest to the upper.

@@ -19,7 +19,7 @@ struct RunningSum {
   }
   template <class V>
   static V combine(V a, V b) {
-    return a + b;
+    return wrap_add(a, b);
   }
 };
 struct RunningProduct {
@@ -29,7 +29,7 @@ struct RunningProduct {
   }
   template <class V>
   static V combine(V a, V b) {
-    return a * b;
+    return wrap_mul(a, b);
   }
 };
 

@@ -43,8 +43,8 @@ template <class T>
 struct Tile {
   int64_t k;
   const T* a;
-  int64_t a_row, a_col;     // Strided; Offset: a_row
-  const int64_t* a_offset;  // Offset: where the column of each k begins
+  int64_t a_row = 0, a_col = 0;  // Strided; Offset: a_row
+  const int64_t* a_offset;       // Offset: where the column of each k begins
   const T* b;
   int64_t b_row;            // Strided
   const int64_t* b_offset;  // Offset: where the row of each k begins
