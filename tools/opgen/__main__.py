@@ -5,6 +5,7 @@ compiled once per instruction set), header, python and doc are not compiled.
 """
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 
@@ -30,8 +31,7 @@ def cpp(what: str, includes: str, body: str, namespace="flambeau", pragma="") ->
     return f"{head}namespace {namespace} {{\n{body}}}  // namespace {namespace}\n"
 
 
-def header(what: str, includes: str, body: str, namespace="flambeau") -> str:
-    return cpp(what, includes, body, namespace, "#pragma once\n")
+header = functools.partial(cpp, pragma="#pragma once\n")
 
 
 def headers(all_ops: list[Op], sets: list[OpSet]):

@@ -50,9 +50,7 @@ def stub_file(sets: list[OpSet]) -> str:
 def reference(sets: list[OpSet]) -> str:
     """reStructuredText: a section per op, with its schemas, forms and doc."""
     text = "Operators\n=========\n\n"
-    for s in sets:
-        if s.inplace or not s.row.doc:
-            continue
+    for s in (s for s in sets if s.row.doc and not s.inplace):
         schemas = [f"    {s.name}{op.text[len(op.name) :]}\n" for op in s.ops]
         doc = [f"    {line}\n" for line in s.row.doc.strip().split("\n")]
         text += f"{s.name}\n{'-' * len(s.name)}\n\n::\n\n{''.join(schemas)}\n"

@@ -10,7 +10,6 @@ DECLARED = """\
 template <class T>
 class TensorMethods {
   T& self() const { return const_cast<T&>(static_cast<const T&>(*this)); }
-
  public:
 """
 # Parameters that take more than the function's: one int for a list of ints; no int for a bool.

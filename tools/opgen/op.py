@@ -49,6 +49,15 @@ class Op(Signature):
             return True
         return f"g_{out}" in self.mentioned or ("g" in self.mentioned and out == self.outs[0])
 
+    def requirements(self) -> list[str]:
+        """The statements that refuse arguments for which a condition of the row does not hold."""
+        lines = []
+        for rule in self.row.requires or []:
+            names = [a.name for a in self.args if a.name in F.identifiers(rule)]
+            text = f"{self.name}: {rule} must hold, got {', '.join(n + ' {}' for n in names)}"
+            lines.append(f'FL_CHECK({rule}, RuntimeError, "{text}", {", ".join(names)});')
+        return lines
+
     def edge(self, arg: Arg | None = None) -> str:
         """Index of the first edge of an input: a list of tensors takes as many as it has."""
         before = self.inputs[: self.inputs.index(arg)] if arg else self.inputs

@@ -23,6 +23,7 @@ static Tensor& run_$id$suffix($params) {
 """
 DISPATCH = """\
 $returns $function($params) {
+  $requirements
   if (FL_UNLIKELY(slow_mode($watched))) return slow_call($slow);
   return run_$id$suffix($call);
 }
@@ -30,6 +31,7 @@ $returns $function($params) {
 OUT = """\
 $returns $function($params) {
   check_out("$name", $given_tensors);
+  $requirements
   NoGradGuard no_grad;
   return $value;
 }
@@ -47,8 +49,8 @@ class Form(Emitter):
 
     def parameters(self) -> list[tuple[str, str, str]]:
         """Type, name and default."""
-        shown = [i >= self.least for i in range(len(self.args))]
-        own = [(a.cpp, a.name, a.cpp_default if s else "") for a, s in zip(self.args, shown)]
+        shown = [a.cpp_default if i >= self.least else "" for i, a in enumerate(self.args)]
+        own = [(a.cpp, a.name, default) for a, default in zip(self.args, shown)]
         return [("Tensor&", name, "") for name in self.filled] + own
 
     def params(self) -> str:
@@ -116,10 +118,8 @@ class InPlace(Form):
         if row.kind == "pointwise":
             return [f"pointwise_into(k{self.type_name}, self, {forward(self).inputs});"]
         if row.kind == "structured" and row.base:
-            check = rules.shape(self, self.outs[0])
-            kernel = rules.kernel_call(self, ["self"])
-            kernel = f"if (has_memory(self)) {kernel};"
-            return [rules.device_check(self), f"(void){check};", kernel]
+            check, call = rules.shape(self, self.outs[0]), rules.kernel_call(self, ["self"])
+            return [rules.device_check(self), f"(void){check};", f"if (has_memory(self)) {call};"]
         value = f"{name}({self.call})"
         lines = [f'write_into("{name}_", self, [&] {{ NoGradGuard no_grad; return {value}; }}());']
         if row.kind == "composite" and not row.grad:

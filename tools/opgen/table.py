@@ -14,7 +14,8 @@ FORMS_OF = {  # by kind, where a row does not say
 }
 FORMS = "function method inplace out nn linalg fft special sparse nested".split()
 BODIES = "fwd body kernel impl".split()
-FIELDS = "sig kind forms operator alias dtype types shape layout base ignore grad autocast tags doc"
+FIELDS = """sig kind forms operator alias dtype types shape layout base ignore requires grad
+    autocast tags doc"""
 AUTOCAST = "lower float32 widest"
 # Numbers that take part in type promotion when a pointwise row has them.
 PROMOTING = {"self", "other", "exponent", "min", "max"}
