@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tests.ops.rows import COMPLEX, FLOATS, HALVES, Op, S
+from tests.ops.rows import COMPLEX, FLOATS, HALVES, Op, S, error
 
 SHAPES = [(3, 4), (), (0, 2), (70_000,)]
 
@@ -58,6 +58,19 @@ OPS = [
     Op("erfinv", unary(-0.9, 0.9), inverse_erf, FLOATS + HALVES),
     Op("exp2", unary(-2, 2), np.exp2, FLOATS + HALVES + COMPLEX),
     Op("expm1", unary(-2, 2), np.expm1, FLOATS + HALVES),
+    Op(
+        "fake_quantize_per_tensor_affine",
+        [S((3, 4), 0.25, 1, -2, 3), S((), 0.5, 0, 0, 255)],
+        lambda a, scale, zero, low, high: (
+            (np.clip(np.rint(a * (1 / scale)) + zero, low, high) - zero) * scale
+        ),
+        FLOATS,
+        grad=False,  # passes straight through, which is no slope of steps: test_op_edges.py
+        errors=[
+            error((2,), 1.0, 0, 3, 2, type=RuntimeError, match="hold, got quant_min 3, quant_max 2"),
+            error((2,), 1.0, 9, 0, 3, type=RuntimeError, match="must hold, got zero_point 9,"),
+        ],
+    ),
     Op("floor", unary(-2, 2), np.floor, FLOATS + HALVES, exact=True, grad=False),
     Op("frac", unary(-2, 2), lambda a: a - np.trunc(a), FLOATS + HALVES, exact=True),
     Op("isfinite", unary(-2, 2), np.isfinite, FLOATS + HALVES + COMPLEX, exact=True, grad=False),

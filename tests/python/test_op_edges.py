@@ -97,3 +97,11 @@ def test_special_functions_without_derivative_say_so():
     with pytest.raises(NotImplementedError, match="no derivative"):
         torch.special.airy_ai(x).backward()
     assert torch.special.expit(x).item() == pytest.approx(torch.sigmoid(x).item())
+
+
+def test_fake_quantisation_passes_gradients_where_nothing_is_cut_off():
+    x = torch.tensor([-2.0, -0.8, 0.1, 0.3, 1.4, 1.6], requires_grad=True)
+    y = torch.fake_quantize_per_tensor_affine(x, 0.5, 1, 0, 4)
+    y.sum().backward()
+    assert y.tolist() == [-0.5, -0.5, 0, 0.5, 1.5, 1.5]
+    assert x.grad.tolist() == [0, 0, 1, 1, 1, 1]
