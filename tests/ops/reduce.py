@@ -154,6 +154,13 @@ OPS = [
         out=False,
     ),
     Op(
+        "frobenius_norm",
+        [S((3, 4), 1), S((2, 3, 4), [0, 2], True), S((), []), S((0, 3), 0), S((5, 3), -2)],
+        lambda a, dim, keepdim=False: np.sqrt(over(np.sum)(np.abs(a) ** 2, dim or None, keepdim)),
+        FLOATS + HALVES + COMPLEX,
+        errors=WRONG,
+    ),
+    Op(
         "hash_tensor",
         [
             S(V([1, 2, 4], "int64")),
