@@ -13,6 +13,7 @@ constexpr int64_t add_sat(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? kLeastInt : kMostInt) : sum;
 }
+constexpr int64_t neg_sat(int64_t a) { return a == kLeastInt ? kMostInt : -a; }
 constexpr int64_t mul_sat(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? ((a < 0) != (b < 0) ? kLeastInt : kMostInt)

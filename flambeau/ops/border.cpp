@@ -1,4 +1,5 @@
 // Borders around tensors, and pixels exchanged with channels.
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -38,7 +39,8 @@ void check_border(std::string_view mode, const Tensor& x, int64_t dim, int64_t b
 Tensor pad_dim(std::string_view mode, const Tensor& x, int64_t dim, int64_t before, int64_t after) {
   check_border(mode, x, dim, before, after);
   int64_t n = x.size(dim);
-  int64_t from = std::max<int64_t>(-before, 0), to = n - std::max<int64_t>(-after, 0);
+  int64_t from = std::max<int64_t>(neg_sat(before), 0),
+          to = n - std::max<int64_t>(neg_sat(after), 0);
   FL_CHECK(from <= to, RuntimeError, "pad: {} and {} cut more than the {} elements of dim {}",
            before, after, n, dim);
   // A circle closes over what the cuts left.

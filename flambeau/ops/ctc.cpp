@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/indices.h"
 #include "flambeau/ops/operators.h"
@@ -125,7 +126,7 @@ void check_lengths(const Batch& b) {
   int64_t total = 0;
   for (size_t n = 0; n < batch; n++) {
     int64_t steps = b.input_lengths[n], labels = b.target_lengths[n];
-    total += labels;
+    total = add_sat(total, labels);
     FL_CHECK(steps >= 0 && steps <= b.log_probs.size(0), RuntimeError,
              "{}: input_lengths must be at most the {} steps, got {}", op, b.log_probs.size(0),
              steps);

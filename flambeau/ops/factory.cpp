@@ -241,7 +241,7 @@ struct Triangle {
   }
   // The rows that have elements: [begin, end).
   int64_t begin() const { return upper ? 0 : std::max<int64_t>(-offset, 0); }
-  int64_t end() const { return upper ? std::min(rows, columns - offset) : rows; }
+  int64_t end() const { return upper ? std::min(rows, add_sat(columns, neg_sat(offset))) : rows; }
   __int128 size() const {
     if (upper) return __int128(rows) * columns - lower_size(offset - 1);
     return lower_size(offset);
@@ -251,8 +251,8 @@ struct Triangle {
   // Elements at or below a diagonal: rows that grow by one, then full ones.
   __int128 lower_size(int64_t diagonal) const {
     __int128 first = std::max<__int128>(-__int128(diagonal), 0);
-    __int128 full =
-        std::clamp<__int128>(columns - diagonal - 1, first, std::max<__int128>(first, rows));
+    __int128 full = std::clamp<__int128>(__int128(columns) - diagonal - 1, first,
+                                         std::max<__int128>(first, rows));
     __int128 shortest = first + diagonal + 1, longest = full + diagonal;
     return (full - first) * (shortest + longest) / 2 + std::max<__int128>(rows - full, 0) * columns;
   }

@@ -70,7 +70,7 @@ Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {
              i);
     largest = std::max(largest, index[i]);
   }
-  if (!counted) num_classes = largest + 1;
+  if (!counted) num_classes = add_sat(largest, 1);
   Ints sizes(self.sizes());
   sizes.push_back(num_classes);
   Tensor result = zeros(sizes, DType::Int64, std::nullopt, self.device());

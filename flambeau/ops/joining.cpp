@@ -130,8 +130,8 @@ Tensor constant_pad_nd_impl(const Tensor& self, IntList pad, const Scalar& value
     FL_CHECK(sizes[size_t(d)] >= 0, RuntimeError,
              "constant_pad_nd: pad {} leaves size {} in dim {} of shape {}", pad, sizes[size_t(d)],
              d, self.sizes());
-    int64_t cut = std::max<int64_t>(mul_sat(-1, before), 0),
-            kept = add_sat(self.size(d) - cut, -std::max<int64_t>(mul_sat(-1, behind), 0));
+    int64_t cut = std::max<int64_t>(neg_sat(before), 0),
+            kept = add_sat(self.size(d) - cut, -std::max<int64_t>(neg_sat(behind), 0));
     if (cut || kept != self.size(d))
       inside = slice(inside, d, cut, cut + std::max<int64_t>(kept, 0), 1);
   }

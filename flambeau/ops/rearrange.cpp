@@ -59,8 +59,10 @@ void roll_kernel(Tensor& result, const Tensor& self, IntList shifts, IntList dim
   FL_CHECK(shifts.size() == dims.size(), RuntimeError,
            "roll: shifts and dims must be as many, got {} and {}", shifts, dims);
   Ints by(static_cast<size_t>(std::max<int64_t>(self.ndim(), 1)), 0);
-  for (size_t i = 0; i < dims.size(); i++)
-    by[size_t(wrap_dim("roll", dims[i], self.ndim()))] += shifts[i];
+  for (size_t i = 0; i < dims.size(); i++) {
+    int64_t d = wrap_dim("roll", dims[i], self.ndim()), size = self.ndim() ? self.size(d) : 1;
+    if (n) by[size_t(d)] = (by[size_t(d)] + shifts[i] % size) % size;
+  }
   if (n) roll_items(item, int(self.ndim()), self->sizes, by.data(), self->data, result->data);
 }
 
@@ -236,7 +238,7 @@ Tensor diag_embed_impl(const Tensor& self, int64_t offset, int64_t dim1, int64_t
   int64_t first = wrap_dim("diag_embed", dim1, ndim), second = wrap_dim("diag_embed", dim2, ndim);
   FL_CHECK(first != second, RuntimeError, "diag_embed: dim1 and dim2 must differ, got {} and {}",
            dim1, dim2);
-  int64_t size = add_sat(self.size(-1), offset < 0 ? mul_sat(-1, offset) : offset);
+  int64_t size = add_sat(self.size(-1), offset < 0 ? neg_sat(offset) : offset);
   Ints sizes(self.sizes());
   sizes.erase(sizes.size() - 1);
   sizes.insert(size_t(std::min(first, second)), size);

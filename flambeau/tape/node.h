@@ -68,8 +68,8 @@ struct Node {
   Location location;
   Location freed_by;  // the backward call that released it
   NodeHooks* hooks = nullptr;
-  void* py = nullptr;            // Python object of this node, if one exists
-  bool py_owned = false;         // the node keeps that object alive, and not the other way round
+  void* py = nullptr;              // Python object of this node, if one exists
+  bool py_owned = false;           // the node keeps that object alive, and not the other way round
   SavedResult* results = nullptr;  // slots that hold outputs of this node, each naming the next
 
   void incref() { refs.up(); }

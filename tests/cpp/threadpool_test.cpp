@@ -192,7 +192,8 @@ TEST_F(ThreadPool, FloatModeOfTheCallerHoldsInWorkers) {
   EXPECT_EQ(kept, 64);
 }
 
-// One cannot start threads after a fork, the other may leave its allocator's locks held in the child.
+// One cannot start threads after a fork, the other may leave its allocator's locks held in the
+// child.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 TEST_F(ThreadPool, ForkedChildrenHaveAPoolOfTheirOwn) {
   set_num_threads(2);

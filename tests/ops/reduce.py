@@ -156,7 +156,9 @@ OPS = [
     Op(
         "frobenius_norm",
         [S((3, 4), 1), S((2, 3, 4), [0, 2], True), S((), []), S((0, 3), 0), S((5, 3), -2)],
-        lambda a, dim, keepdim=False: np.sqrt(over(np.sum)(np.abs(a) ** 2, dim or None, keepdim)),
+        lambda a, dim, keepdim=False: np.sqrt(
+            over(np.sum)(np.abs(a) ** 2, None if dim == [] else dim, keepdim)
+        ),
         FLOATS + HALVES + COMPLEX,
         errors=WRONG,
     ),

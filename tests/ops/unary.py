@@ -67,7 +67,9 @@ OPS = [
         FLOATS,
         grad=False,  # passes straight through, which is no slope of steps: test_op_edges.py
         errors=[
-            error((2,), 1.0, 0, 3, 2, type=RuntimeError, match="hold, got quant_min 3, quant_max 2"),
+            error(
+                (2,), 1.0, 0, 3, 2, type=RuntimeError, match="hold, got quant_min 3, quant_max 2"
+            ),
             error((2,), 1.0, 9, 0, 3, type=RuntimeError, match="must hold, got zero_point 9,"),
         ],
     ),

@@ -46,6 +46,8 @@ def test_large_steps_offsets_and_counts_that_make_sense():
     assert X.unfold(1, 2, MOST).tolist() == [[[0, 1]], [[3, 4]]]
     assert torch.tril(X, MOST).tolist() == X.tolist() == torch.triu(X, LEAST).tolist()
     assert torch.tril(X, LEAST).tolist() == torch.triu(X, MOST).tolist() == [[0, 0, 0]] * 2
+    assert torch.roll(X, (MOST, MOST, 2), (1, 1, 1)).tolist() == torch.roll(X, 1, 1).tolist()
+    assert torch.roll(X, LEAST).tolist() == torch.roll(X, LEAST % 6).tolist()
     assert torch.triu_indices(MOST, 1, 0).tolist() == [[0], [0]]
 
 

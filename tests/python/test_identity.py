@@ -5,6 +5,8 @@ import pickle
 import sys
 import weakref
 
+import pytest
+
 import flambeau as torch
 
 
@@ -81,6 +83,7 @@ def test_cycle_that_cpp_holds_is_not_collected():
     x.grad.me = None
 
 
+@pytest.mark.measured
 def test_plain_objects_are_reused_without_leaking():
     import resource
 

@@ -177,6 +177,7 @@ def _ns(function, number=20_000):
     return min(timeit.repeat(function, number=number, repeat=7)) / number * 1e9
 
 
+@pytest.mark.measured
 def test_a_call_costs_little_more_than_forward():
     m = Identity()
     forward = Identity.forward

@@ -231,6 +231,7 @@ def test_schedule_writes_the_rate():
     assert rates == [1.0, 0.5, 0.5, 0.25, 0.25] and schedule.get_last_lr() == [0.25]
 
 
+@pytest.mark.measured
 def test_adam_over_many_small_tensors_is_fast():
     params = [parameter([0.1] * 16, [0.1] * 16, torch.float32) for _ in range(3000)]
     opt = optim.Adam(params)

@@ -7,6 +7,8 @@ import pytest
 import flambeau as torch
 from flambeau import nn, optim
 
+pytestmark = pytest.mark.measured
+
 
 def times(statements, names, loops=5000, turns=60):
     """The least time of one run of each statement; they take turns, so that noise hits them alike."""
