@@ -39,7 +39,7 @@ TEST(Tape, threads_train_networks_of_their_own) {
 
 TEST(Tape, gradients_of_all_threads_arrive_at_a_shared_leaf) {
   constexpr int kSteps = 100;
-  Tensor w = full({64}, 2, {.requires_grad = true});
+  Tensor w = full({64}, 2., {.requires_grad = true});
   on_threads([&](int) {
     for (int step = 0; step < kSteps; step++) (w * w).sum().backward();
   });
@@ -47,14 +47,14 @@ TEST(Tape, gradients_of_all_threads_arrive_at_a_shared_leaf) {
 }
 
 TEST(Tape, threads_walk_a_shared_graph) {
-  Tensor w = full({64}, 3, {.requires_grad = true});
+  Tensor w = full({64}, 3., {.requires_grad = true});
   Tensor shared = (w * w).exp().log();
   on_threads([&](int i) { (shared * double(i + 1)).sum().backward(Tensor(), true); });
   EXPECT_NEAR(largest(w.grad() - 6. * (1 + 2 + 3 + 4)), 0, 1e-3);
 }
 
 TEST(Tape, graphs_made_on_one_thread_end_on_another) {
-  Tensor w = full({16}, 1, {.requires_grad = true});
+  Tensor w = full({16}, 1., {.requires_grad = true});
   for (int round = 0; round < 20; round++) {
     std::vector<Tensor> roots;
     for (int i = 0; i < kThreads; i++) {
