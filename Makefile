@@ -67,7 +67,7 @@ configured:
 	$(configured)
 
 # Tests ask for more than there is, and Python keeps what it has until it ends.
-ASAN := allocator_may_return_null=1:max_allocation_size_mb=2200:soft_rss_limit_mb=6000:detect_leaks=0
+ASAN := allocator_may_return_null=1:detect_leaks=0
 sanitize-run: configured
 	@cmake --build $(BUILD) $(BUILD_ARGS)
 	ASAN_OPTIONS=$(ASAN) $(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
