@@ -301,3 +301,56 @@ def test_grad_of_two_results_where_one_is_made_of_the_other():
     second = -first
     weights = [torch.tensor([1.0]), torch.tensor([4.0])]
     assert torch.autograd.grad([first, second], [x], weights)[0].tolist() == [-18.0]
+
+
+def test_gradients_of_many_rows_take_one_pass():
+    x = torch.arange(3.0, requires_grad=True)
+    z = torch.ones(2, requires_grad=True)
+    y = x**2
+    passes = []
+    y.register_hook(lambda g: passes.append(g.shape))
+    (rows,) = torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True, retain_graph=True)
+    assert rows.tolist() == [[0, 0, 0], [0, 2, 0], [0, 0, 4]] and len(passes) == 1
+    first, second = torch.autograd.grad(
+        (y, (x * 2).sum()),
+        (x, z),
+        (torch.eye(3), torch.ones(3)),
+        is_grads_batched=True,
+        retain_graph=True,
+        allow_unused=True,
+    )
+    assert first.tolist() == [[2, 2, 2], [2, 4, 2], [2, 2, 6]] and second is None
+    (again,) = torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True, create_graph=True)
+    (curve,) = torch.autograd.grad(again.sum(), x)
+    assert curve.tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="is_grads_batched needs grad_outputs"):
+        torch.autograd.grad(y, x, None, is_grads_batched=True)
+    with pytest.raises(RuntimeError, match="was not used in the graph"):
+        torch.autograd.grad(y, z, torch.eye(3), is_grads_batched=True)
+
+
+SECOND = {
+    "reflect": (lambda x: torch.nn.functional.pad(x, (1, 2), mode="reflect"), (1, 2, 4)),
+    "reflect2d": (lambda x: torch.nn.functional.pad(x, (1, 2, 1, 0), mode="reflect"), (1, 1, 3, 4)),
+    "replicate": (lambda x: torch.nn.functional.pad(x, (1, 2), mode="replicate"), (1, 2, 4)),
+    "circular": (lambda x: torch.nn.functional.pad(x, (1, 2), mode="circular"), (1, 2, 4)),
+    "adaptive_max1d": (lambda x: torch.nn.functional.adaptive_max_pool1d(x, 2), (1, 2, 5)),
+    "adaptive_max2d": (lambda x: torch.nn.functional.adaptive_max_pool2d(x, 2), (1, 1, 4, 5)),
+    "adaptive_max3d": (lambda x: torch.nn.functional.adaptive_max_pool3d(x, 2), (1, 1, 3, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_of_windows(name):
+    f, shape = SECOND[name]
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(f, x) and torch.autograd.gradgradcheck(
+        lambda x: f(x).square(), x
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_second_derivatives_of_prelu(count):
+    x = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    w = torch.rand(count, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(torch.nn.functional.prelu, (x, w))

@@ -115,16 +115,22 @@ def grad(
 
 
 def _grad_of_rows(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused):
-    """The gradients for each row of `grad_outputs`, stacked."""
-    from flambeau import stack
+    """The gradients for each row of `grad_outputs`: one backward pass, mapped over the rows."""
+    from flambeau.func._vmap import vmap
 
-    count = len(grad_outputs[0])
-    rows = []
-    for i in range(count):
-        keep = True if i + 1 < count else retain_graph
-        row = [None if g is None else g[i] for g in grad_outputs]
-        rows.append(grad(outputs, inputs, row, keep, create_graph, allow_unused=allow_unused))
-    return tuple(None if column[0] is None else stack(column) for column in zip(*rows))
+    given = tuple(g for g in grad_outputs if g is not None)
+    found = []
+
+    def backward(*rows):
+        rows = iter(rows)
+        row = [None if g is None else next(rows) for g in grad_outputs]
+        found[:] = grad(outputs, inputs, row, retain_graph, create_graph, allow_unused=allow_unused)
+        return tuple(g for g in found if g is not None)
+
+    if not given:
+        raise RuntimeError("grad: is_grads_batched needs grad_outputs with a row for each gradient")
+    stacked = iter(vmap(backward)(*given))
+    return tuple(None if g is None else next(stacked) for g in found)
 
 
 def _is_checkpoint_valid():
