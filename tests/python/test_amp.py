@@ -101,3 +101,17 @@ def test_scaler_skips_infinite_steps_and_moves_the_scale():
     with pytest.raises(RuntimeError, match="already"):
         scaler.unscale_(optimizer)
         scaler.unscale_(optimizer)
+
+
+@pytest.mark.parametrize("name, lower", [("LSTM", True), ("GRU", False), ("RNN", True)])
+def test_recurrent_layers_run_in_the_lower_type(name, lower):
+    torch.manual_seed(0)
+    net, x = getattr(torch.nn, name)(3, 4), torch.rand(5, 2, 3)
+    plain = net(x)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, last = net(x)
+    dtype = torch.bfloat16 if lower else torch.float32
+    assert out.dtype is dtype and (last[0] if name == "LSTM" else last).dtype is dtype
+    assert torch.allclose(out.float(), plain, atol=0.05)
+    out.float().sum().backward()
+    assert all(p.grad.dtype is torch.float32 for p in net.parameters())

@@ -63,6 +63,10 @@ def _direction(mode, data, sizes, state, weights, backward):
     """
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     plain = w_hr is None and sizes[0] == sizes[-1] and data.dtype in _LAYER_DTYPES
+    if _C._autocast_is_on():
+        # The products are of the lower type, and as in torch the states of an LSTM with them.
+        plain = False
+        state = tuple(s.to(_C._autocast_dtype()) for s in state) if mode == "LSTM" else state
     if mode == "LSTM" and plain:
         return _lstm(data, len(sizes), state, weights, backward)
     gates = _nn.linear(data, w_ih, b_ih).split(sizes)
