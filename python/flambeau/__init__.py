@@ -11,6 +11,7 @@ from flambeau import _C
 
 globals().update((k, v) for k, v in vars(_C).items() if not k.startswith("_"))
 globals().update((k, v) for k, v in vars(_C._VariableFunctions).items() if not k.startswith("__"))
+_C._VariableFunctionsClass = _C._VariableFunctions  # torch's name for it in pickles
 # torch has them elsewhere: torch.nn.Parameter, torch.UntypedStorage.
 del globals()["Parameter"], globals()["StorageBase"], globals()["TensorBase"]
 

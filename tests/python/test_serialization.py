@@ -10,6 +10,7 @@ import mmap
 import os
 import pathlib
 import pickle
+import pickletools
 import struct
 import zipfile
 
@@ -550,3 +551,73 @@ def test_weights_only_excludes_a_pickle_module():
     with pytest.raises(RuntimeError, match="pickle_module"):
         torch.load(io.BytesIO(written(1)), pickle_module=pickle, weights_only=True)
     assert type(torch.load(io.BytesIO(written(Plain())), pickle_module=pickle)) is Plain
+
+
+# ---- whole modules and functions ----
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(3, 4)
+        self.b = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.GELU("tanh"))
+        self.lstm = torch.nn.LSTM(4, 2, bidirectional=True)
+        self.tied, self.weight = self.a, self.a.weight
+        self.register_buffer("kept", torch.ones(2))
+        self.register_buffer("passing", torch.zeros(1), persistent=False)
+        self.register_parameter("absent", None)
+        self.plain, self.act = torch.arange(3), torch.relu
+
+    def forward(self, x):
+        return self.lstm(self.act(self.b(self.tied(x))))[0] * self.kept.sum()
+
+
+def saved(model, **options):
+    file = io.BytesIO()
+    torch.save(model, file, **options)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        saved,
+        lambda m: saved(m, _use_new_zipfile_serialization=False),
+        lambda m: pickle.loads(pickle.dumps(m)),
+        lambda m: pickle.loads(pickle.dumps(m, protocol=2)),
+        copy.deepcopy,
+    ],
+)
+def test_whole_modules_come_back(again):
+    net = Net().eval()
+    net.a.weight.requires_grad_(False)
+    new = again(net)
+    assert repr(new) == repr(net) and not new.training and list(vars(new)) == list(vars(net))
+    assert new.tied is new.a and new.weight is new.a.weight and new.act is torch.relu
+    assert new.absent is None and new.plain.tolist() == [0, 1, 2]
+    assert "passing" in dict(new.named_buffers()) and "passing" not in new.state_dict()
+    for (name, p), (other, q) in zip(net.named_parameters(), new.named_parameters(), strict=True):
+        assert name == other and type(p) is type(q) and p.requires_grad == q.requires_grad
+    x = torch.rand(5, 3)
+    assert torch.equal(new(x), net(x))
+
+
+def test_functions_stand_in_files_under_torchs_names():
+    file = io.BytesIO()
+    torch.save({"f": torch.relu, "g": torch.nn.functional.gelu, "m": torch.Tensor.add}, file)
+    data = zipfile.ZipFile(file).read("archive/data.pkl")
+    names = [
+        (op.name, arg)
+        for op, arg, _ in pickletools.genops(data)
+        if op.name in ("GLOBAL", "BINUNICODE")
+    ]
+    assert ("GLOBAL", "torch._C _VariableFunctionsClass") in names and (
+        "BINUNICODE",
+        "relu",
+    ) in names
+    assert ("GLOBAL", "torch._C._nn gelu") in names and ("GLOBAL", "torch._C TensorBase") in names
+    file.seek(0)
+    found = torch.load(file, weights_only=False)
+    assert found["f"] is torch.relu and found["g"] is torch.nn.functional.gelu
+    assert found["m"](torch.ones(1), 1).item() == 2

@@ -14,6 +14,7 @@ from flambeau._serialize.names import torch_module
 from flambeau._serialize.storages import kind_of, location_tag, moved
 from flambeau.storage import TypedStorage, UntypedStorage
 
+_FUNCTIONS = _C._VariableFunctions  # in torch's pickles its functions are attributes of a class
 _CONSTANTS = (_C.dtype, _C.layout, _C.memory_format)
 _ALIGNMENT = 16  # of the largest element, complex128
 
@@ -131,8 +132,13 @@ def saver_class(base, protocol):
                 self.names.add(("flambeau", str(obj).removeprefix("torch.")))
             elif isinstance(obj, (type, FunctionType, BuiltinFunctionType)):
                 module = obj.__module__ or ""
+                if module == _FUNCTIONS.__name__ and protocol < 4:
+                    return getattr, (_FUNCTIONS, obj.__name__)
                 if module.partition(".")[0] == "flambeau":
                     self.names.add((module, obj.__qualname__))
+            elif obj is _FUNCTIONS:
+                self.names.add(("flambeau._C", "_VariableFunctionsClass"))
+                return "_VariableFunctionsClass"
             inherited = getattr(super(), "reducer_override", None)
             return inherited(obj) if inherited else NotImplemented
 
