@@ -45,9 +45,9 @@ def _check_count(op, count):
         raise ValueError(f"{op}: num_samples must be a positive int, got {count!r}")
 
 
-def _check_flag(op, name, flag):
+def _check_flag(op, name, flag, error=ValueError):
     if not isinstance(flag, bool):
-        raise ValueError(f"{op}: {name} must be a bool, got {flag!r}")
+        raise error(f"{op}: {name} must be a bool, got {flag!r}")
 
 
 def fresh_generator():
@@ -64,7 +64,7 @@ class RandomSampler(Sampler):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
-        _check_flag("RandomSampler", "replacement", replacement)
+        _check_flag("RandomSampler", "replacement", replacement, TypeError)
         _check_count("RandomSampler", self.num_samples)
 
     @property
