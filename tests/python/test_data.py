@@ -106,6 +106,13 @@ def test_random_split_covers_everything_once():
 # ---- samplers ----
 
 
+def test_random_sampler_wants_a_bool():
+    with pytest.raises(TypeError, match="replacement must be a bool, got 3"):
+        data.RandomSampler([1], replacement=3)
+    with pytest.raises(ValueError, match="replacement must be a bool, got 3"):
+        data.WeightedRandomSampler([1.0], 1, replacement=3)
+
+
 def test_random_sampler_repeats_permutations():
     order = list(data.RandomSampler(range(4), num_samples=10))
     assert sorted(order[:4]) == sorted(order[4:8]) == [0, 1, 2, 3] and len(set(order[8:])) == 2

@@ -113,3 +113,8 @@ def test_import_needs_no_numpy():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert out.stdout.endswith("[]\n"), out.stderr
+
+
+def test_dlpack_names_its_devices():
+    kinds = torch.utils.dlpack.DLDeviceType
+    assert kinds.kDLCPU == torch.ones(1).__dlpack_device__()[0] == 1 and kinds.kDLCUDA == 2
