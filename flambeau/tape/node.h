@@ -335,8 +335,10 @@ const Tensor& output(const R& results) {
 template <class N, class R, class... A>
 void tape(const R& result, int differentiable, const A&... arguments) {
   N* node = new_node<N>(kTypeOf<N>);
+  NodeGuard guard(node);  // a hook that packs saved tensors may fail
   node->record(arguments..., output<0>(result));
   node->keep(result);
+  guard.release();
   attach(result, node, differentiable);
 }
 

@@ -265,6 +265,35 @@ def test_saved_tensor_hooks_keep_the_history():
     assert g.item() == 12 and h.item() == 12
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x * x,
+        lambda x: torch.logaddexp(x, x),
+        lambda x: x.exp().sin(),
+        lambda x: x.mul_(x),
+    ],
+    ids=["inputs", "inputs and result", "chain", "in place"],
+)
+def test_an_op_whose_saving_fails_leaves_nothing_behind(call):
+    class Kept:
+        pass
+
+    kept = []
+
+    def pack(t):
+        if kept:
+            raise ValueError("full")
+        value = Kept()
+        kept.append(weakref.ref(value))
+        return value
+
+    x = leaf(1.0, 2.0) * 1
+    with graph.saved_tensors_hooks(pack, lambda value: x), pytest.raises(ValueError, match="full"):
+        call(x)
+    assert kept[0]() is None
+
+
 def test_disabled_saved_tensor_hooks():
     with graph.disable_saved_tensors_hooks("not here"):
         with pytest.raises(RuntimeError, match="not here"):
