@@ -1,9 +1,9 @@
 # The front door: each target first provides what it needs, then does one thing. CMake does the building.
-#   make build | demo | test | check | sanitize | fuzz | bench | format | wheel | clean
+#   make build | demo | test | check | sanitize | fuzz | bench | docs | format | wheel | clean
 # DEBUG=1 (unoptimised, with symbols), MAX_JOBS, CMAKE_ARGS, USE_CUDA, PYTHON and CXX are honoured.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-cpp check sanitize fuzz bench format wheel clean configured sanitize-run
+.PHONY: build demo test test-cpp check sanitize fuzz bench docs format wheel clean configured sanitize-run
 
 PY := .venv/bin/python
 BUILD ?= build
@@ -82,6 +82,14 @@ fuzz: build
 bench: build
 	@tools/setup.sh test
 	$(PY) -m benchmarks $(BENCH_ARGS)
+
+# The reference, the guides and the choices as HTML, in build/docs.
+docs: build
+	@tools/setup.sh docs
+	@rm -rf $(BUILD)/docs $(BUILD)/docs-cache
+	@$(PY) -m tools.reference --out $(BUILD)/docs-source
+	@$(PY) -m sphinx -q -W --keep-going -b html -d $(BUILD)/docs-cache -c docs $(BUILD)/docs-source $(BUILD)/docs
+	@echo "docs: $$(find $(BUILD)/docs -name '*.html' | wc -l) pages, $(BUILD)/docs/index.html is the first"
 
 wheel:
 	@tools/setup.sh build

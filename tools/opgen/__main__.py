@@ -1,7 +1,7 @@
-"""python -m tools.opgen --out DIR [--list]: writes C++, stubs and docs from the table.
+"""python -m tools.opgen --out DIR [--list]: writes C++ and stubs from the table.
 
 `--list` prints what would be written, one `kind path` a line: library and isa are sources (isa:
-compiled once per instruction set), header, python and doc are not compiled.
+compiled once per instruction set), header and python are not compiled.
 """
 
 import argparse
@@ -81,7 +81,6 @@ def products(rows) -> list[tuple[str, str, str]]:
         *(("header", f"flambeau/generated/{n}", text) for n, text in headers(all_ops, sets)),
         *sources(all_ops, sets),
         ("python", "python/_C.pyi", documents.stub_file(sets)),
-        ("doc", "docs/ops.rst", documents.reference(sets)),
     ]
 
 

@@ -1,7 +1,7 @@
-"""Emits what people read: type stubs and the reference page of every op."""
+"""Emits what people read: type stubs. The reference is tools/reference.py's."""
 
-from tools.opgen.op import Op, OpSet
-from tools.opgen.schema import TYPES
+from tools.opgen.op import OpSet
+from tools.opgen.schema import TYPES, Signature
 
 STUB_HEAD = """\
 # Generated from flambeau/ops/*.toml. Do not edit.
@@ -19,7 +19,8 @@ class Tensor:
 """
 
 
-def stub(op: Op, name: str, method: bool) -> str:
+def call(op: Signature, name: str, method: bool, default="...") -> str:
+    """What a call looks like, in the words of Python; an empty `default` means the schema's."""
     params = []
     for a in op.args:
         if a.keyword_only and "*" not in params:
@@ -29,11 +30,11 @@ def stub(op: Op, name: str, method: bool) -> str:
             continue
         shown = "input" if a.name == "self" and a.is_tensor else a.name
         optional = " | None" if a.optional else ""
-        default = "" if a.default is None else " = ..."
-        params.append(f"{shown}: {TYPES[a.type].python}{optional}{default}")
+        given = "" if a.default is None else f" = {default or a.default}"
+        params.append(f"{shown}: {TYPES[a.type].python}{optional}{given}")
     results = [TYPES[t].python.replace("Sequence", "list") for t in op.out_types]
     result = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
-    return f"def {name}({', '.join(params)}) -> {result}: ..."
+    return f"{name}({', '.join(params)}) -> {result}"
 
 
 def stub_file(sets: list[OpSet]) -> str:
@@ -42,17 +43,6 @@ def stub_file(sets: list[OpSet]) -> str:
         for s in (s for s in sets if form in s.forms):
             head = f"{indent}@overload\n" if len(s.ops) > 1 else ""
             for op in s.ops:
-                text += f"{head}{indent}{stub(op, s.name, form == 'method')}\n"
+                text += f"{head}{indent}def {call(op, s.name, form == 'method')}: ...\n"
         text += "\n"
-    return text
-
-
-def reference(sets: list[OpSet]) -> str:
-    """reStructuredText: a section per op, with its schemas, forms and doc."""
-    text = "Operators\n=========\n\n"
-    for s in (s for s in sets if s.row.doc and not s.inplace):
-        schemas = [f"    {s.name}{op.text[len(op.name) :]}\n" for op in s.ops]
-        doc = [f"    {line}\n" for line in s.row.doc.strip().split("\n")]
-        text += f"{s.name}\n{'-' * len(s.name)}\n\n::\n\n{''.join(schemas)}\n"
-        text += f"Forms: {', '.join(s.forms)}.\n\n::\n\n{''.join(doc)}\n"
     return text
