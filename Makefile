@@ -1,9 +1,10 @@
 # The front door: each target first provides what it needs, then does one thing. CMake does the building.
-#   make build | demo | test | check | sanitize | fuzz | bench | docs | format | wheel | clean
+#   make build | demo | test | check | sanitize | coverage | fuzz | bench | docs | format | wheel | clean
 # DEBUG=1 (unoptimised, with symbols), MAX_JOBS, CMAKE_ARGS, USE_CUDA, PYTHON and CXX are honoured.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-cpp check sanitize fuzz bench docs format wheel clean configured sanitize-run
+.PHONY: build demo test test-cpp check sanitize coverage fuzz bench docs format wheel clean configured sanitize-run \
+  coverage-run
 
 PY := .venv/bin/python
 BUILD ?= build
@@ -16,7 +17,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 configure := cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
   -DCMAKE_BUILD_TYPE=$(if $(filter 1 ON,$(DEBUG)),Debug,Release) \
-  $(if $(USE_CUDA),-DUSE_CUDA=$(USE_CUDA)) $(SANITIZE_ARGS) $(CMAKE_ARGS)
+  $(if $(USE_CUDA),-DUSE_CUDA=$(USE_CUDA)) $(VARIANT_ARGS) $(CMAKE_ARGS)
 
 # Configures only when the settings changed; afterwards ninja asks CMake again by itself when a list of files did.
 define configured
@@ -59,9 +60,9 @@ format:
 sanitize:
 	@tools/setup.sh build test
 	@$(MAKE) --no-print-directory BUILD=build-sanitize \
-	  SANITIZE_ARGS='-DFLAMBEAU_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' sanitize-run
+	  VARIANT_ARGS='-DFLAMBEAU_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' sanitize-run
 	@$(MAKE) --no-print-directory BUILD=build-tsan configured test-cpp \
-	  SANITIZE_ARGS='-DFLAMBEAU_SANITIZE=thread -DFLAMBEAU_PYTHON=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1'
+	  VARIANT_ARGS='-DFLAMBEAU_SANITIZE=thread -DFLAMBEAU_PYTHON=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1'
 
 configured:
 	$(configured)
@@ -73,6 +74,19 @@ sanitize-run: configured
 	ASAN_OPTIONS=$(ASAN) $(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=$(ASAN) \
 	  PYTHONPATH=$(CURDIR)/$(BUILD)/python $(PY) -m pytest $(PYTEST_ARGS)
+
+# Which lines run in the tests, in a build of its own. What calls cost is not measured: counting costs more.
+coverage:
+	@tools/setup.sh build test coverage
+	@$(MAKE) --no-print-directory BUILD=build-coverage \
+	  VARIANT_ARGS='-DCMAKE_CXX_FLAGS=--coverage -DCMAKE_CXX_FLAGS_RELEASE=-O1' coverage-run
+
+coverage-run: configured
+	@cmake --build $(BUILD) $(BUILD_ARGS)
+	@find $(BUILD) \( -name '*.gcda' -o -name 'python.coverage*' \) -delete
+	-@$(MAKE) --no-print-directory BUILD=$(BUILD) test-cpp
+	-PYTHONPATH=$(CURDIR)/$(BUILD)/python $(PY) -m coverage run -m pytest -m "not measured" $(PYTEST_ARGS)
+	@$(PY) -m tools.coverage --build $(BUILD)
 
 # Random ops with random valid and invalid arguments; FUZZ_ARGS="--minutes 1".
 fuzz: build

@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.measured
 STEPS = {"train": 100_000}
 MOST_STEPS = 10_000  # of the others
 # What may be left behind after the warm-up. One block of 64 bytes a step would be 640,000 bytes.
@@ -315,15 +316,11 @@ def main():
 
 @pytest.fixture(scope="module")
 def found():
-    # An address sanitizer keeps released memory for a while, unless told not to.
-    quarantine = "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
-    options = f"{os.environ.get('ASAN_OPTIONS', '')}:{quarantine}".lstrip(":")
     done = subprocess.run(
         [sys.executable, __file__],
         capture_output=True,
         text=True,
         timeout=900,  # 10 s of computing, on a machine that may be shared
-        env={**os.environ, "ASAN_OPTIONS": options},
     )
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,6 +1,9 @@
-"""The tools that no build needs: pages of the reference."""
+"""The tools that no build needs: pages of the reference, shares of lines that ran."""
 
-from tools import reference
+import collections
+from pathlib import Path
+
+from tools import coverage, reference
 from tools.opgen.table import read_rows
 
 ROWS = read_rows(reference.OPS)
@@ -54,3 +57,33 @@ def test_every_file_of_the_table_has_a_page():
     pages = dict(reference.op_pages(ROWS, set()))
     assert {f"ops/{path.stem}" for path in reference.OPS.glob("*.toml")} < pages.keys()
     assert "   unary\n" in pages["ops/index"]
+
+
+def record(*lines):
+    found = [{"line_number": number, "count": count} for number, count in lines]
+    here = [{"file": "flambeau/core/check.h", "lines": found}]
+    system = [{"file": "/usr/include/c++/12/new", "lines": found}]
+    return {"current_working_directory": str(Path(coverage.ROOT)), "files": here + system}
+
+
+def test_a_line_ran_if_any_of_its_copies_did():
+    ran = collections.defaultdict(dict)
+    coverage.add_cpp(record((1, 0), (2, 7), (3, 0)), ran)
+    coverage.add_cpp(record((1, 3), (2, 0), (3, 0), (3, 0)), ran)
+    assert ran == {"flambeau/core/check.h": {1: True, 2: True, 3: False}}
+
+
+def test_rooms_with_few_lines_that_ran_are_named():
+    files = {
+        "flambeau/core/a.h": {1: True, 2: False},
+        "flambeau/core/b.h": {1: True, 2: True},
+        "flambeau/nn/c.cpp": {1: True, 2: False},
+        "bc/generated/src/d.cpp": {1: True},
+        "tests/cpp/e.cpp": {1: False},
+    }
+    rooms = coverage.by_room(files, "bc")
+    assert rooms == {"flambeau/core": [3, 4], "flambeau/nn": [1, 2], "generated": [1, 1]}
+    lines = coverage.report({"C++": rooms}).splitlines()
+    assert lines[1].split() == ["C++", "flambeau/core", "4", "3", "75.0", "%"]
+    assert lines[-2].split() == ["C++", "all", "7", "5", "71.4", "%"]
+    assert lines[-1] == "below 60 %: C++ flambeau/nn"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Provides what a make target needs: Debian packages (installed when root, named otherwise) and .venv with Python packages.
-#   tools/setup.sh GROUP...      groups: build test check demo docs
+#   tools/setup.sh GROUP...      groups: build test check demo coverage docs
 # Run again it only looks; a stamp in .venv remembers which version of pyproject.toml a group was installed from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
