@@ -57,7 +57,7 @@ Tensor cov_impl(const Tensor& self, int64_t correction, const Tensor& fweights,
   Tensor weighted = conj(transpose(weights.defined() ? centred * weights : centred, 0, 1));
   Tensor products = matmul(centred, weighted);
   if (!weights.defined())
-    return squeeze(products / Scalar(double(std::max<int64_t>(observations - correction, 0))));
+    return squeeze(products / Scalar(std::max(double(observations) - double(correction), 0.0)));
   Tensor freedom = degrees_of_freedom(weights, aweights, correction);
   return squeeze(products / clamp_min(freedom, Scalar(int64_t{0})));
 }
