@@ -38,7 +38,7 @@ def to_numpy(x):
         return [to_numpy(v) for v in x]
     if not isinstance(x, fl.Tensor):
         return x
-    x = x.detach().cpu()
+    x = x.detach().cpu().to_dense()
     if x.dtype.is_complex:
         return x.to(fl.complex128).numpy()
     if x.dtype.is_floating_point:

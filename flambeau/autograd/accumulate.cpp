@@ -6,6 +6,7 @@
 #include "flambeau/core/long_work.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
+#include "flambeau/ops/sparse.h"
 
 namespace flambeau {
 
@@ -18,8 +19,8 @@ int64_t next_hook_id() {
 
 // Nobody else can see this tensor or its memory.
 bool is_unshared(const Tensor& t) {
-  return t->refs.load() == 1 && t->storage->refs.load() == 1 && !t->py && !t->base &&
-         !has_internal_overlap(t);
+  return !is_sparse(t) && t->refs.load() == 1 && t->storage->refs.load() == 1 && !t->py &&
+         !t->base && !has_internal_overlap(t);
 }
 
 bool lies_like(const Tensor& a, const TensorImpl* b) {
@@ -32,6 +33,7 @@ bool lies_like(const Tensor& a, const TensorImpl* b) {
 // A gradient that lies in memory like its leaf, so that optimizers can walk both together.
 Tensor as_leaf_grad(const Tensor& g, TensorImpl* leaf) {
   if (tls.grad) return ops::clone(g);
+  if (FL_UNLIKELY(is_sparse(g))) return ops::detach(g);
   if (is_unshared(g) && lies_like(g, leaf)) return g;
   Tensor copy = new_like(Tensor::borrow(leaf), g.dtype());
   copy_elements(copy, g);
@@ -91,7 +93,7 @@ void add_to_grad(TensorImpl* leaf, Tensor g) {
   if (!meta.grad.defined()) {
     Tensor fresh = std::move(g);
     meta.grad = as_leaf_grad(fresh, leaf);
-  } else if (tls.grad) {
+  } else if (tls.grad || FL_UNLIKELY(is_sparse(meta.grad))) {
     meta.grad = ops::add(meta.grad, g);
   } else {
     ops::add_(meta.grad, g);
@@ -199,7 +201,12 @@ void retain_grad(const Tensor& t) {
   t->grad_fn->hooks->retained.push_back({t.impl(), t->output_nr});
 }
 
-Tensor Tensor::grad() const { return p_->meta ? p_->meta->grad : Tensor(); }
+Tensor Tensor::grad() const {
+  if (!p_->meta) return Tensor();
+  if (FL_LIKELY(!is_sparse(*this))) return p_->meta->grad;
+  Tensor of_values = sparse_values(*this).grad();
+  return of_values.defined() ? with_values(*this, of_values) : of_values;
+}
 
 Tensor& Tensor::set_requires_grad(bool on) {
   FL_CHECK(!on || is_inexact(dtype()), RuntimeError,
@@ -209,6 +216,7 @@ Tensor& Tensor::set_requires_grad(bool on) {
            "detach()",
            p_->grad_fn ? p_->grad_fn->type->op : "");
   if (FL_UNLIKELY(p_->flags & kBatched)) p_->meta->batched_value.set_requires_grad(on);
+  if (FL_UNLIKELY(is_sparse(*this))) p_->meta->parts.back().set_requires_grad(on);
   p_->flags = uint8_t(on ? p_->flags | kRequiresGrad : p_->flags & ~kRequiresGrad);
   return *this;
 }

@@ -1,5 +1,7 @@
 // x.data: the same memory without history, and its exchange.
 #include "flambeau/autograd/batch.h"
+#include "flambeau/ops/operators.h"
+#include "flambeau/ops/sparse.h"
 
 namespace flambeau {
 namespace {
@@ -15,6 +17,7 @@ void use_own_counter(TensorImpl* t, uint32_t version) {
 
 Tensor data_of(const Tensor& t) {
   if (is_batched(t)) return detached(t);
+  if (is_sparse(t)) return ops::detach(t);
   Tensor result = alias(t);
   if (result->counter != result->storage) {
     result->counter->decref();
@@ -27,6 +30,8 @@ Tensor data_of(const Tensor& t) {
 void set_data(const Tensor& t, const Tensor& source) {
   FL_CHECK(!is_batched(t) && !is_batched(source), RuntimeError,
            "data: cannot be exchanged inside vmap");
+  FL_CHECK(!is_sparse(t) && !is_sparse(source), RuntimeError,
+           "data: that of sparse tensors cannot be exchanged");
   TensorImpl *to = t.impl(), *from = source.impl();
   if (to == from) return;
   FL_CHECK(!to->grad_fn || to->dtype == from->dtype, RuntimeError,

@@ -1,5 +1,6 @@
 // Derivatives of ops that pick, write or reorder elements by indices.
 #include "flambeau/autograd/derivatives.h"
+#include "flambeau/ops/sparse.h"
 
 namespace flambeau {
 
@@ -143,6 +144,23 @@ Tensor place_along(const Tensor& g, IntList sizes, int64_t dim, const Tensor& in
   if (kept || sizes.empty()) return ops::scatter(zeros_for(g, sizes), dim, indices, g);
   return ops::scatter(zeros_for(g, sizes), dim, ops::unsqueeze(indices, dim),
                       ops::unsqueeze(g, dim));
+}
+
+Tensor embedding_grad(const Tensor& g, const Tensor& indices, int64_t rows, int64_t padding_idx,
+                      bool scale_grad_by_freq, bool sparse) {
+  if (!sparse)
+    return ops::embedding_dense_backward(g, indices, rows, padding_idx, scale_grad_by_freq);
+  FL_CHECK(!scale_grad_by_freq, RuntimeError,
+           "embedding: sparse gradients cannot be scaled by frequency; use one of the two");
+  Tensor places = ops::to(ops::reshape(indices, {indices.numel()}), DType::Int64);
+  Tensor values = ops::reshape(g, {indices.numel(), g.size(-1)});
+  if (padding_idx >= 0) {
+    Tensor kept = ops::squeeze(ops::nonzero(places != Scalar(padding_idx)), 1);
+    places = ops::index_select(places, 0, kept);
+    values = ops::index_select(values, 0, kept);
+  }
+  return make_sparse(Layout::Sparse, {rows, g.size(-1)}, {ops::unsqueeze(places, 0), values},
+                     false);
 }
 
 Tensor share_evenly(const Tensor& g, const Tensor& self, const Tensor& chosen) {

@@ -16,6 +16,9 @@ Tensor filled_grad(const Tensor& g, int64_t dim, const Tensor& index);
 Tensor masked_select_backward(const Tensor& g, IntList sizes, const Tensor& mask);
 // The selected elements of g in order, zeros behind them up to `sizes`.
 Tensor masked_source(const Tensor& g, const Tensor& mask, IntList sizes);
+// The gradient of embedding's weight, strided or sparse.
+Tensor embedding_grad(const Tensor& g, const Tensor& indices, int64_t rows, int64_t padding_idx,
+                      bool scale_grad_by_freq, bool sparse);
 Tensor embedding_twice(const Tensor& g, const Tensor& indices, int64_t padding_idx,
                        bool scale_grad_by_freq);
 

@@ -6,6 +6,7 @@
 #include "flambeau/autograd/accumulate.h"
 #include "flambeau/autograd/batch.h"
 #include "flambeau/ops/operators.h"
+#include "flambeau/ops/sparse.h"
 #include "flambeau/tape/view.h"
 
 namespace flambeau {
@@ -43,7 +44,7 @@ Tensor first_gradient(const Tensor& root, const Tensor& given) {
 [[gnu::cold]] void check_nan(const Node* node, const Tensor* out) {
   NoGradGuard no_grad;
   for (int i = 0; i < node->edge_count; i++) {
-    if (!out[i].defined() || !out[i].numel()) continue;
+    if (!out[i].defined() || !out[i].numel() || is_sparse(out[i])) continue;
     int64_t nans = ops::sum(ops::ne(out[i], out[i])).item().to_int();
     FL_CHECK(nans == 0, RuntimeError,
              "backward: {} returned {} NaN values in output {} of shape {}", node->type->name, nans,
@@ -352,7 +353,38 @@ std::vector<Tensor> Pass::run() {
 
 }  // namespace
 
+namespace {
+
+bool names_sparse(const BackwardCall& call) {
+  auto any = [](const std::vector<Tensor>& list) {
+    return std::any_of(list.begin(), list.end(), [](const Tensor& t) { return is_sparse(t); });
+  };
+  return any(call.roots) || any(call.inputs);
+}
+
+// The tape knows the values of sparse tensors alone: those stand for them.
+[[gnu::cold]] std::vector<Tensor> run_sparse_backward(const BackwardCall& call) {
+  BackwardCall values = call;
+  values.grads.resize(call.roots.size());
+  for (size_t i = 0; i < call.roots.size(); i++) {
+    if (!is_sparse(call.roots[i])) continue;
+    Tensor g = first_gradient(call.roots[i], values.grads[i]);
+    values.roots[i] = sparse_values(call.roots[i]);
+    values.grads[i] = values_at(g, call.roots[i]);
+  }
+  for (Tensor& input : values.inputs)
+    if (is_sparse(input)) input = sparse_values(input);
+  std::vector<Tensor> found = run_backward(values);
+  for (size_t i = 0; i < found.size(); i++)
+    if (is_sparse(call.inputs[i]) && found[i].defined())
+      found[i] = with_values(call.inputs[i], found[i]);
+  return found;
+}
+
+}  // namespace
+
 std::vector<Tensor> run_backward(const BackwardCall& call) {
+  if (FL_UNLIKELY(names_sparse(call))) return run_sparse_backward(call);
   if (FL_UNLIKELY(tls.levels != nullptr) && is_batched_call(call))
     return run_batched_backward(call);
   return run_plain_backward(call);

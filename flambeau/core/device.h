@@ -23,7 +23,7 @@ FL_API std::string to_string(Device device);
 FL_API Device default_device();
 FL_API void set_default_device(Device device);
 
-enum class Layout : uint8_t { Strided, Sparse, SparseCsr };
+enum class Layout : uint8_t { Strided, Sparse, SparseCsr, SparseCsc };
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 }  // namespace flambeau

@@ -11,6 +11,7 @@ Scalar Tensor::item() const {
   FL_CHECK(!(p_->flags & kBatched), RuntimeError,
            "item: inside vmap a tensor has one value per example; a condition or number cannot "
            "depend on it, use where(...) or stay with tensors");
+  check_elements("item", *this);
   FL_CHECK(device().type != DeviceType::Meta, RuntimeError, "item: a meta tensor has no values");
   switch (dtype()) {
     case DType::Bool:

@@ -202,7 +202,8 @@ Tensor new_like(const Tensor& like, DType dtype) {
 namespace {
 
 // On the same memory, with everything but numel and dims.
-TensorImpl* sharing(const TensorImpl* from) {
+TensorImpl* sharing(TensorImpl* from) {
+  if (FL_UNLIKELY(from->flags & kSparse)) check_elements("view", Tensor::borrow(from));
   TensorImpl* t = blank();
   t->dtype = from->dtype;
   t->device = from->device;
@@ -309,6 +310,12 @@ Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   bool apart = a->data + reach(a) <= b->data || b->data + reach(b) <= a->data;
   if (apart) return Overlap::None;
   return a->contiguous() && b->contiguous() ? Overlap::Partial : Overlap::Maybe;
+}
+
+void check_elements(std::string_view what, const Tensor& t) {
+  FL_CHECK(!(t->flags & kSparse), TypeError,
+           "{}: the elements of a sparse tensor do not lie in one block of memory; use to_dense()",
+           what);
 }
 
 int64_t wrap_dim(std::string_view op, int64_t dim, int64_t ndim) {

@@ -26,8 +26,8 @@ enum TensorFlags : uint8_t {
   kInference = 8,
   kBatched = 16,
   kDual = 32,
-  kPythonDispatch = 64,
-  kSlow = kBatched | kDual | kPythonDispatch,
+  kSparse = 64,  // a shell around strided tensors (ops/sparse.h)
+  kSlow = kBatched | kDual | kSparse,
 };
 
 struct TensorImpl {
@@ -198,6 +198,9 @@ FL_API bool has_internal_overlap(const Tensor& t);
 enum class Overlap : uint8_t { None, Same, Maybe, Partial };
 FL_API Overlap memory_overlap(const Tensor& a, const Tensor& b);
 FL_API void copy_dims(TensorImpl* to, IntList sizes, IntList strides);
+
+// Whoever reads or hands out memory without an op needs a tensor that has its elements there.
+FL_API void check_elements(std::string_view what, const Tensor& t);
 
 // Dims as users give them: -ndim <= dim < ndim; a 0-d tensor accepts 0 and -1.
 FL_API int64_t wrap_dim(std::string_view op, int64_t dim, int64_t ndim);

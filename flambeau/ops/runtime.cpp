@@ -93,9 +93,12 @@ void write_into(std::string_view op, const Tensor& self, const Tensor& value) {
 
 void check_out(std::string_view op, Inputs inputs, Inputs outs) {
   for (Inputs list : {inputs, outs})
-    for (const Tensor* t : list)
-      FL_CHECK(!t->defined() || !((*t)->flags & kBatched), RuntimeError,
-               "{}: out= cannot be used inside vmap", op);
+    for (const Tensor* t : list) {
+      if (!t->defined() || !((*t)->flags & kSlow)) continue;
+      FL_CHECK(!((*t)->flags & kBatched), RuntimeError, "{}: out= cannot be used inside vmap", op);
+      FL_CHECK(!((*t)->flags & kSparse), NotImplementedError,
+               "{}: out= cannot be used with sparse tensors", op);
+    }
   FL_CHECK(!(tls.mode & kModeRecord), NotImplementedError,
            "{}: out= cannot be recorded; use the result", op);
   if (!tls.grad) return;

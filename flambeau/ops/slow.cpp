@@ -1,6 +1,8 @@
 // The stack of levels and the recorder that counts ops.
 #include "flambeau/ops/slow.h"
 
+#include "flambeau/ops/sparse.h"
+
 namespace flambeau {
 
 LevelScope::LevelScope(Level& level) : level_(level) {
@@ -53,7 +55,7 @@ bool ask_levels(const OpInfo& op, const Value* arguments, Returns& results) {
                           level->outer);  // what a level calls itself goes to the levels outside it
     if (level->handle(op, arguments, results)) return true;
   }
-  return false;
+  return call_sparse(op, arguments, results);
 }
 
 }  // namespace detail

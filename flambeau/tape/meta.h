@@ -27,6 +27,8 @@ struct TensorMeta {
   int16_t level = -1;
   int16_t batch_dim = -1;
   Tensor batched_value, tangent;
+  std::vector<Tensor> parts;  // of a sparse tensor (ops/sparse.h)
+  bool is_coalesced = false;
 };
 
 FL_API TensorMeta& meta_of(TensorImpl* impl);  // creates it

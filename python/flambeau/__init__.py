@@ -117,6 +117,10 @@ def get_device_module(device=None):
 
 # Functions whose modules load when they are first asked for.
 _LATE = {
+    "sparse_coo_tensor": "sparse",
+    "sparse_compressed_tensor": "sparse",
+    "sparse_csc_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
     "save": "serialization",
     "load": "serialization",
     "vmap": "func",
@@ -130,12 +134,14 @@ _ELSEWHERE = {"GradScaler": "amp", "autocast": "amp"}
 
 def __getattr__(name):
     """Submodules load when they are first asked for."""
-    if name.startswith("__"):
+    if name.startswith("__") and name != "__config__":
         raise AttributeError(f"module 'flambeau' has no attribute {name!r}")
     home = "amp.autocast_mode" if "autocast_" in name else _ELSEWHERE.get(name)
     if home:
         globals()[name] = getattr(importlib.import_module(f"flambeau.{home}"), name)
         return globals()[name]
+    if name.startswith("_foreach_"):
+        return getattr(importlib.import_module("flambeau._foreach"), name)
     if name in _LATE:
         globals()[name] = getattr(importlib.import_module(f"flambeau.{_LATE[name]}"), name)
         return globals()[name]

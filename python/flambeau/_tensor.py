@@ -1,6 +1,7 @@
 """Methods of Tensor that are written in Python: copying, pickling, printing, type conversion."""
 
 import copy
+import math
 from collections import OrderedDict
 
 from flambeau import _C, _legacy, _utils, functional
@@ -53,7 +54,9 @@ def __deepcopy__(self, memo):
             f"{type(self.grad_fn).__name__}; use x.detach().clone()"
         )
     with _C._NoGrad():
-        whole = self.is_meta or _C._vmap_values(self)  # these have no storage to copy
+        whole = (
+            self.is_meta or self.layout is not _C.strided or _C._vmap_values(self)
+        )  # these have no storage to copy
         fresh = self.clone() if whole else _copied_storage(self, memo)
         if type(self) is Parameter:
             fresh = Parameter(fresh, self.requires_grad)
@@ -82,7 +85,18 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     return tensor
 
 
+def _sparse_data(self):
+    if self.is_sparse:
+        return self._indices(), self._values(), tuple(self.shape), self.is_coalesced()
+    rows = self.layout is _C.sparse_csr
+    lines = self.crow_indices() if rows else self.ccol_indices()
+    others = self.col_indices() if rows else self.row_indices()
+    return lines, others, self.values(), tuple(self.shape)
+
+
 def _rebuild_arguments(self):
+    if self.layout is not _C.strided:
+        return _utils._rebuild_sparse_tensor, (self.layout, _sparse_data(self))
     if self.is_meta:
         args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
         return _utils._rebuild_meta_tensor_no_storage, args
@@ -154,6 +168,9 @@ def lu(self, pivot=True, get_infos=False):
     return functional.lu(self, pivot, get_infos)
 
 
+Tensor.solve, Tensor.eig = functional.solve, functional.eig
+
+
 @_method
 def stft(self, *args, **kwargs):
     """The Fourier transform of windowed frames (see torch.stft)."""
@@ -169,6 +186,60 @@ def istft(self, *args, **kwargs):
 # Python 2's names of the division operators.
 Tensor.__div__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__rtruediv__
 Tensor.__idiv__ = Tensor.__itruediv__
+
+
+@_method
+def float_power_(self, exponent):
+    """self ** exponent in place; self must be float64 or complex128."""
+    result = self.float_power(exponent)
+    if result.dtype != self.dtype:
+        raise RuntimeError(f"float_power_: the result is {result.dtype}, the tensor {self.dtype}")
+    return self.copy_(result)
+
+
+@_method
+def polygamma(self, n):
+    """The n-th derivative of digamma (see torch.polygamma)."""
+    return _C._VariableFunctions.polygamma(n, self)
+
+
+@_method
+def polygamma_(self, n):
+    """polygamma in place."""
+    return self.copy_(self.polygamma(n))
+
+
+# ---- layouts ----
+
+
+@_method
+def to_sparse_coo(self):
+    """The elements that are not zero as a sparse_coo tensor."""
+    return self.to_sparse()
+
+
+@_method
+def record_stream(self, stream):
+    """Tells the allocator that a stream of a device uses the memory; ops on the CPU run in order."""
+    if self.is_cuda:
+        raise NotImplementedError(f"record_stream: not supported on {self.device}")
+
+
+@_method
+def resize(self, *sizes):
+    """The elements in another shape of as many; the old form of reshape."""
+    sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if math.prod(sizes) != self.numel():
+        raise RuntimeError(
+            f"resize: {tuple(sizes)} does not hold the {self.numel()} elements of {tuple(self.shape)}"
+        )
+    return self.contiguous().view(sizes)
+
+
+@_method
+def resize_as(self, tensor):
+    """resize to the shape of another tensor."""
+    return self.resize(*tensor.shape)
 
 
 # ---- types and storages ----
@@ -255,4 +326,5 @@ def module_load(self, other, assign=False):
     return self.copy_(other).detach()
 
 
+del float_power_, polygamma, polygamma_, to_sparse_coo, record_stream, resize, resize_as
 del storage, new, apply_, map_, module_load, is_shared, storage_type, type_as, pin_memory

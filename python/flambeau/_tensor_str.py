@@ -168,6 +168,10 @@ def _facts(t):
             yield f"dtype={t.dtype}"
     elif not _has_default_dtype(t):
         yield f"dtype={t.dtype}"
+    yield from _history(t)
+
+
+def _history(t):
     if t.grad_fn is not None:
         yield f"grad_fn=<{type(t.grad_fn).__name__}>"
     elif t.requires_grad:
@@ -186,6 +190,35 @@ def _with_facts(text, facts, indent):
     return text + ")"
 
 
+_PARTS = {
+    "sparse_coo": ("_indices", "_values"),
+    "sparse_csr": ("crow_indices", "col_indices", "values"),
+    "sparse_csc": ("ccol_indices", "row_indices", "values"),
+}
+
+
+def _sparse_contents(t, layout, indent):
+    """The parts of a sparse tensor, one below the other, and what is known of it."""
+    parts = [getattr(t.detach(), name)() for name in _PARTS[layout]]
+    names = [name.lstrip("_") for name in _PARTS[layout]]
+    texts = [
+        f"{name}=tensor({_contents(part, indent + len(name) + 8)}"
+        + ("" if part.numel() else f", size={tuple(part.shape)}")
+        + ")"
+        for name, part in zip(names, parts)
+    ]
+    return (",\n" + " " * indent).join(texts)
+
+
+def _sparse_facts(t, layout):
+    yield f"size={tuple(t.shape)}"
+    yield f"nnz={t._nnz()}"
+    if not _has_default_dtype(t):
+        yield f"dtype={t.dtype}"
+    yield f"layout=torch.{layout}"
+    yield from _history(t)
+
+
 def _str(t, *, tensor_contents=None):
     if batched := _C._vmap_values(t):
         values, level = batched
@@ -194,6 +227,11 @@ def _str(t, *, tensor_contents=None):
     prefix = "tensor(" if plain else type(t).__name__ + "("
     _C._disable_overrides(1)
     try:
+        layout = str(t.layout).removeprefix("torch.")
+        if layout != "strided":
+            text = prefix + _sparse_contents(t, layout, len(prefix))
+            facts = ", ".join(_sparse_facts(t, layout))
+            return f"{text},\n{' ' * len(prefix)}{facts})"
         if tensor_contents is None:
             meta = t.device.type == "meta"
             tensor_contents = "..." if meta else _contents(t, len(prefix))

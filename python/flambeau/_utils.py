@@ -112,14 +112,21 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return tensor.requires_grad_(bool(requires_grad))
 
 
+def _flatten_dense_tensors(tensors):
+    """The elements of all tensors as one vector."""
+    return _C._VariableFunctions.cat([t.reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of a vector that have the shapes of the tensors."""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.view_as(t) for part, t in zip(parts, tensors))
+
+
 def _rebuild_sparse_tensor(layout, data):
-    functions = _C._VariableFunctions
-    make = "sparse_coo_tensor" if layout is _C.sparse_coo else "sparse_compressed_tensor"
-    if not hasattr(functions, make):
-        raise NotImplementedError(f"load: tensors of layout {layout} cannot be made here")
+    from flambeau import sparse
+
     if layout is not _C.sparse_coo:
-        compressed, plain, values, size = data
-        return functions.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
+        return sparse.sparse_compressed_tensor(*data, layout=layout)
     indices, values, size, *coalesced = data
-    tensor = functions.sparse_coo_tensor(indices, values, size, check_invariants=True)
-    return tensor._coalesced_(bool(coalesced[0])) if coalesced else tensor
+    return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=any(coalesced))

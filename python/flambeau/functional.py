@@ -21,6 +21,7 @@ __all__ = [
     "cartesian_prod",
     "cdist",
     "chain_matmul",
+    "eig",
     "einsum",
     "histogramdd",
     "istft",
@@ -29,8 +30,10 @@ __all__ = [
     "nonzero",
     "norm",
     "pca_lowrank",
+    "solve",
     "split",
     "split_with_sizes_copy",
+    "spmm",
     "stft",
     "svd_lowrank",
     "tensordot",
@@ -276,12 +279,26 @@ def split_with_sizes_copy(input, split_sizes, dim=0, *, out=None):
 def lu(A, pivot=True, get_infos=False, out=None):
     """Old form of linalg.lu_factor: the packed factors and the row exchanges, then the infos."""
     found = _C._linalg.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
-    found = tuple(found) if get_infos else tuple(found)[:2]
+    if not get_infos:
+        found = _C._return_type("linalg_lu_factor")(tuple(found)[:2])
     if out is None:
         return found
     _into(list(out), found)
     return out
 
+
+def _removed(name, instead):
+    def function(*args, **kwargs):
+        raise RuntimeError(f"{name}: torch has removed this function; use {instead}")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"What torch had before {instead}: raises RuntimeError."
+    return function
+
+
+solve = _removed("solve", "linalg.solve(A, B), whose arguments are in the other order")
+eig = _removed("eig", "linalg.eig(A)")
+spmm = _ops.mm
 
 _Histogramdd = collections.namedtuple("histogramdd", "hist bin_edges")
 

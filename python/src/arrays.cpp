@@ -71,6 +71,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const char* problem = nullptr;
   if (t->flags & kBatched)
     problem = "buffer: inside vmap a tensor has no memory to export";
+  else if (t->flags & kSparse)
+    problem = "buffer: the elements of a sparse tensor do not lie in one block; use to_dense()";
   else if (t.device().type != DeviceType::CPU)
     problem = "buffer: the tensor is not on the CPU";
   else if (t.requires_grad())
@@ -160,6 +162,7 @@ PyObject* numpy_attribute(const char* name) { return import_from("numpy", name).
 void check_for_numpy(const Tensor& t) {
   FL_CHECK(!(t->flags & kBatched), RuntimeError,
            "numpy: inside vmap a tensor has no memory to export, each example has its own values");
+  check_elements("numpy", t);
   FL_CHECK(!t.requires_grad(), RuntimeError,
            "numpy: the tensor requires grad, which an array cannot carry; use x.detach().numpy()");
   FL_CHECK(t.device().type == DeviceType::CPU, TypeError,

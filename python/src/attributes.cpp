@@ -1,5 +1,6 @@
 // Properties of a tensor: x.shape, x.grad, x.data.
 #include "flambeau/generated/ops.h"
+#include "flambeau/ops/sparse.h"
 #include "flambeau/tape/view.h"
 #include "python/src/dtypes.h"
 #include "python/src/recording.h"
@@ -83,6 +84,7 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
 
 // The node that made a tensor, after the history of a written view was brought up to date.
 Node* node_of(const Tensor& t) {
+  if (FL_UNLIKELY(is_sparse(t))) return node_of(sparse_values(t));
   if (is_stale(t.impl())) refresh_view(t);
   return t->grad_fn;
 }
@@ -106,6 +108,12 @@ PyObject* grad(PyObject* self, void*) {
 int set_grad(PyObject* self, PyObject* value, void*) {
   return guarded_int([&] {
     const Tensor& t = tensor_of(self);
+    if (is_sparse(t)) {
+      FL_CHECK(!value || value == Py_None, NotImplementedError,
+               "grad: that of a sparse tensor can only be set to None");
+      meta_of(sparse_values(t).impl()).grad = Tensor();
+      return 0;
+    }
     if (!value || value == Py_None) {
       if (t->meta) t->meta->grad = Tensor();
       return 0;

@@ -14,6 +14,7 @@ Ref on_host(PyObject* self) {
   Device device = tensor_of(self).device();
   FL_CHECK(!(tensor_of(self)->flags & kBatched), RuntimeError,
            "tensor: inside vmap one has no values to read, each example has its own");
+  check_elements("tensor", tensor_of(self));
   if (device.type == DeviceType::CPU) return Ref::borrow(self);
   FL_CHECK(device.type != DeviceType::Meta, RuntimeError,
            "tensor: one on the meta device has no values to read");

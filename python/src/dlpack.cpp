@@ -78,6 +78,7 @@ template <class Managed>
 Managed* make_export(const Tensor& t) {
   FL_CHECK(!(t->flags & kBatched), RuntimeError,
            "tensor: inside vmap one has no memory to export, each example has its own values");
+  check_elements("dlpack", t);
   auto* e = new Export<Managed>{{}, t, t.sizes(), t.strides()};
   e->managed.context = e;
   e->managed.deleter = drop_export<Managed>;

@@ -46,7 +46,7 @@ constexpr Foreign kForeign[] = {{"complex32", 4, 'c'},
                                 {"bits8", 1, 'u'}};
 constexpr const char* kLayouts[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
                                     "sparse_bsr", "sparse_bsc", "jagged",     "_mkldnn"};
-constexpr int kOwnLayouts = 3;
+constexpr int kOwnLayouts = 4;
 constexpr const char* kFormats[] = {"contiguous_format", "preserve_format", "channels_last",
                                     "channels_last_3d"};
 

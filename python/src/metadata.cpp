@@ -70,7 +70,10 @@ int64_t element_size_of(const Tensor& t) { return itemsize(t.dtype()); }
 int64_t device_of(const Tensor& t) {
   return t.device().type == DeviceType::CPU ? -1 : t.device().index;
 }
-int64_t pointer_of(const Tensor& t) { return t.numel() ? reinterpret_cast<int64_t>(t->data) : 0; }
+int64_t pointer_of(const Tensor& t) {
+  check_elements("data_ptr", t);
+  return t.numel() ? reinterpret_cast<int64_t>(t->data) : 0;
+}
 bool floating(const Tensor& t) { return is_float(t.dtype()); }
 bool is_complex_tensor(const Tensor& t) { return is_complex(t.dtype()); }
 bool is_signed_tensor(const Tensor& t) {

@@ -96,7 +96,8 @@ void find_momentum(StepItem& item, PyObject* param, PyObject* state) {
   checked(PyDict_SetItem(state, momentum_key, object.get()));
 }
 
-// _sgd_step(params, state, lr, momentum, dampening, weight_decay, nesterov, maximize)
+// _sgd_step(params, state, lr, momentum, dampening, weight_decay, nesterov, maximize): False, and
+// nothing done, where a gradient is sparse.
 PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded([&] {
     FL_CHECK(nargs == 8, TypeError, "_sgd_step: takes 8 arguments, got {}", int64_t(nargs));
@@ -105,6 +106,8 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     Steps steps(args[0], [&](StepItem& item, PyObject* param) {
       if (o.momentum != 0) find_momentum(item, param, state_of(args[1], param));
     });
+    for (const StepItem& item : steps.items)
+      if (item.grad->flags & kSparse) return Py_NewRef(Py_False);
     sgd_step(steps.items, o);
     return Py_NewRef(Py_None);
   });
@@ -185,7 +188,7 @@ PyObject* clip_grad_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     FL_CHECK(nargs == 3, TypeError, "_clip_grad_norm: takes 3 arguments, got {}", int64_t(nargs));
     std::vector<Tensor> grads = gradients(args[0]);
     for (const Tensor& g : grads)
-      if (!has_kernel(g)) return Py_NewRef(Py_None);
+      if (!has_kernel(g) || g->flags & kSparse) return Py_NewRef(Py_None);
     double limit = number(args[1]);
     double norm = grads.empty() ? 0 : total_norm(grads);
     FL_CHECK(!truth(args[2]) || std::isfinite(norm), RuntimeError,

@@ -257,7 +257,10 @@ PyObject* set_wrapper(PyObject*, PyObject* type) {
 }
 
 PyObject* untyped_storage(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap_storage_object(tensor_of(self)->storage); });
+  return guarded([&] {
+    check_elements("untyped_storage", tensor_of(self));
+    return wrap_storage_object(tensor_of(self)->storage);
+  });
 }
 
 // _tensor_on(storage, dtype, offset, size, stride): a tensor on a storage's memory.

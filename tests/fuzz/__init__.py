@@ -35,7 +35,7 @@ def little_memory():
 
 def function_of(name):
     """The op as a function; a method is called on its first argument."""
-    for place in (fl, fl._C._nn, fl._C._linalg, fl._C._special):
+    for place in (fl, fl._C._nn, fl._C._linalg, fl._C._special, fl._C._sparse):
         if hasattr(place, name):
             return getattr(place, name)
     return getattr(fl.Tensor, name)
@@ -179,11 +179,15 @@ def tensors_of(value):
 def contents(tensors):
     """Sizes and bytes of tensors, to see that a failed call left them alone."""
     return [
-        (t.dtype, t.shape, None if t.device.type == "meta" else t.detach().cpu().numpy().tobytes())
+        (t.dtype, t.shape, None if t.device.type == "meta" else bytes_of(t))
         if t.dtype in COMPARABLE
         else None
         for t in tensors
     ]
+
+
+def bytes_of(t):
+    return t.detach().cpu().to_dense().numpy().tobytes()
 
 
 COMPARABLE = {fl.float32, fl.float64, fl.int64, fl.int32, fl.uint8, fl.bool, fl.complex64}

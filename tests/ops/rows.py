@@ -101,6 +101,13 @@ class V:
         return t.requires_grad_() if requires_grad and inexact else t
 
 
+class Sparse(V):
+    """The elements of explicit values that are not zero, as a sparse tensor without gradient."""
+
+    def make(self, library, device, requires_grad, sweep):
+        return super().make(library, device, False, sweep).to_sparse()
+
+
 @dataclass
 class E:
     """A call that must fail: a sample, the exception's type and a pattern of its text."""

@@ -73,8 +73,10 @@ def compare(op, sample, dtype, first_only):
 # The result's size or kind would depend on the values of each example.
 DEPENDS_ON_VALUES = """allclose equal argwhere masked_select nonzero nonzero_numpy _unique2
 unique_consecutive unique_dim""".split()
-WITHOUT_FORM = "resize_ resize_as_ set_ embedding_renorm_ fill_diagonal_".split()
+WITHOUT_FORM = """resize_ resize_as_ set_ embedding_renorm_ fill_diagonal_ _sparse_coo to_sparse
+to_sparse_csc to_sparse_csr""".split()
 DRAWS = "bernoulli bernoulli_ binomial".split()
+FITTING = ["_sparse_compressed"]  # its indices fit each other, and no longer once they are spread
 # Their other arguments are lengths or offsets, which `spread` would make nonsense of.
 FIRST_ONLY = "embedding_bag _pack_padded_sequence _pad_packed_sequence repeat_interleave".split()
 # Ops that run once per example, some only with rare arguments.
@@ -82,19 +84,22 @@ LOOPED = set(
     """_bag_max_rows _cross_entropy _ctc_loss _nll_loss _pack_padded_sequence _pad_packed_sequence
     as_strided_scatter bincount bucketize ctc_loss embedding embedding_bag embedding_dense_backward
     feature_alpha_dropout_ feature_dropout_ histc histogram index_reduce isin masked_scatter
-    multinomial nonzero_static put searchsorted _pseudo_inverse hash_tensor""".split()
+    multinomial nonzero_static put searchsorted _pseudo_inverse cholesky_inverse cholesky_solve
+    hash_tensor""".split()
 )
 
 
 def cases(kinds=("all", "first")):
     out = []
     for op in all_rows():
-        if op.random or not op.samples or op.name in DRAWS:
+        if op.random or not op.samples or op.name in DRAWS + FITTING:
             continue
         dtype = "float64" if "float64" in op.dtypes else op.dtypes[0]
         samples = op.samples[:1] if op.name in DEPENDS_ON_VALUES else op.samples
         for i, sample in enumerate(samples):
             args, kwargs = sample.make(fl, dtype)
+            if any(t.layout != fl.strided for t in args if isinstance(t, fl.Tensor)):
+                continue  # nothing stacks sparse tensors
             if any(flat(a)[0] for a in [*args, *kwargs.values()]):
                 for kind in kinds:
                     if kind == "first" or op.name not in FIRST_ONLY:

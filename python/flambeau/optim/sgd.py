@@ -72,7 +72,7 @@ class SGD(Optimizer):
             if group["differentiable"]:
                 _step_differentiably(self.state, group)
                 continue
-            _C._sgd_step(
+            done = _C._sgd_step(
                 group["params"],
                 self.state,
                 group["lr"],
@@ -82,6 +82,9 @@ class SGD(Optimizer):
                 group["nesterov"],
                 group["maximize"],
             )
+            if done is False:  # sparse gradients
+                with flambeau.no_grad():
+                    _step_differentiably(self.state, group)
         return loss
 
 
