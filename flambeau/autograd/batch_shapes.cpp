@@ -430,7 +430,10 @@ void add_shape_rules(BatchRules& rules) {
              "linalg_lu_factor_ex",
              "linalg_cholesky_ex",
              "linalg_svd",
+             "linalg_eig",
              "linalg_eigh",
+             "linalg_ldl_factor_ex",
+             "linalg_ldl_solve",
              "linalg_det",
              "_linalg_solve",
              "_linalg_solve_triangular",
@@ -469,7 +472,8 @@ void add_shape_rules(BatchRules& rules) {
   add_rules(rules, {"_dirichlet_grad", "_standard_gamma_grad"}, same_rule);
   add_rules(rules,
             {"as_strided_scatter", "nonzero_static", "bincount", "histc", "histogram",
-             "_pack_padded_sequence", "_pad_packed_sequence", "_pseudo_inverse", "hash_tensor"},
+             "_pack_padded_sequence", "_pad_packed_sequence", "_pseudo_inverse", "cholesky_inverse",
+             "cholesky_solve", "hash_tensor"},
             loop_rule);
 }
 

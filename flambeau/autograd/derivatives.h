@@ -42,6 +42,13 @@ std::tuple<Tensor, Tensor> solve_backward(const Tensor& g, const Tensor& a, cons
 std::tuple<Tensor, Tensor> triangular_backward(const Tensor& g, const Tensor& a, const Tensor& x,
                                                bool upper, bool unit, std::array<bool, 2> wanted);
 Tensor cholesky_backward(const Tensor& g, const Tensor& factor, bool upper);
+std::tuple<Tensor, Tensor> cholesky_solve_backward(const Tensor& g, const Tensor& factor,
+                                                   const Tensor& x, bool upper,
+                                                   std::array<bool, 2> wanted);
+Tensor cholesky_inverse_backward(const Tensor& g, const Tensor& factor, const Tensor& inverse,
+                                 bool upper);
+Tensor eig_backward(const Tensor& g_values, const Tensor& g_vectors, const Tensor& values,
+                    const Tensor& vectors);
 Tensor eigh_backward(const Tensor& g_values, const Tensor& g_vectors, const Tensor& values,
                      const Tensor& vectors);
 Tensor svd_backward(const Tensor& g_u, const Tensor& g_s, const Tensor& g_vh, const Tensor& u,
@@ -69,6 +76,8 @@ std::vector<Tensor> cat_backward(const Tensor& g, const std::vector<Ints>& sizes
 
 Tensor convolution_input(const Tensor& g, const Tensor& weight, IntList sizes, IntList stride,
                          IntList padding, IntList dilation, bool transposed, int64_t groups);
+Tensor convolution_weight(const Tensor& g, const Tensor& input, IntList size, IntList stride,
+                          IntList padding, IntList dilation, bool transposed, int64_t groups);
 Ints no_output_padding(IntList stride);
 Tensor sum_channels(const Tensor& g);  // over all dims but the second
 

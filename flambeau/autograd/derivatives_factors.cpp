@@ -82,13 +82,59 @@ std::tuple<Tensor, Tensor> triangular_backward(const Tensor& g, const Tensor& a,
   return {g_a, g_b};
 }
 
-// A = L L^H: with M = tril(L^H G) and half its diagonal, gA is the Hermitian part of L^-H M L^-1.
+// A = L L^H: with M = L^H G, gA = L^-H (tril(M) + tril(M, -1)^H) / 2 L^-1.
 Tensor cholesky_backward(const Tensor& g, const Tensor& factor, bool upper) {
   Tensor l = upper ? adjoint(factor) : factor, g_l = upper ? adjoint(g) : g;
-  Tensor m = ops::tril(matmul(adjoint(l), g_l));
-  m = m - ops::diag_embed(diagonal_of(m)) * Scalar(0.5);
-  Tensor grad = inverse_right(l, inverse_left(adjoint(l), m, /*upper=*/true), /*upper=*/false);
-  return (grad + adjoint(grad)) * Scalar(0.5);
+  Tensor m = matmul(adjoint(l), g_l);
+  m = (ops::tril(m) + adjoint(ops::tril(m, -1))) * Scalar(0.5);
+  return inverse_right(l, inverse_left(adjoint(l), m, /*upper=*/true), /*upper=*/false);
+}
+
+namespace {
+
+// The gradient of L in A = L L^H, or of U in A = U^H U, all of it: -(M + M^H) L with M = A^-1 G X^H
+// of what was solved.
+Tensor factor_grad(const Tensor& m, const Tensor& factor, bool upper) {
+  Tensor sum = m + adjoint(m);
+  return -(upper ? matmul(factor, sum) : matmul(sum, factor));
+}
+
+}  // namespace
+
+// X = A^-1 B: gB = A^-1 G.
+std::tuple<Tensor, Tensor> cholesky_solve_backward(const Tensor& g, const Tensor& factor,
+                                                   const Tensor& x, bool upper,
+                                                   std::array<bool, 2> wanted) {
+  Tensor g_b = ops::cholesky_solve(g, factor, upper);
+  return {g_b, wanted[1] ? factor_grad(matmul(g_b, adjoint(x)), factor, upper) : Tensor()};
+}
+Tensor cholesky_inverse_backward(const Tensor& g, const Tensor& factor, const Tensor& inverse,
+                                 bool upper) {
+  return factor_grad(matmul(inverse, matmul(g, inverse)), factor, upper);
+}
+
+// A = V diag(w) V^-1 with columns of length one: gA = V^-H (diag(G_w) + (V^H G_V - V^H V
+// Re(diag(V^H G_V))) / (w_j - w_i)^*) V^H. A column may be multiplied by any phase: what depends on
+// it has no gradient.
+Tensor eig_backward(const Tensor& g_values, const Tensor& g_vectors, const Tensor& values,
+                    const Tensor& vectors) {
+  Tensor v_h = adjoint(vectors), inner;
+  if (g_values.defined()) inner = ops::diag_embed(g_values);
+  if (g_vectors.defined()) {
+    Tensor m = matmul(v_h, g_vectors), along = diagonal_of(m);
+    FL_CHECK(
+        !has_values(along) || along.numel() == 0 ||
+            ops::all(ops::abs(ops::imag(along)) <= ops::abs(along) * Scalar(1e-2) + Scalar(1e-2))
+                .item()
+                .to_bool(),
+        RuntimeError,
+        "linalg.eig: the result depends on the phases of the eigenvectors of shape {}, which "
+        "are not determined",
+        vectors.sizes());
+    Tensor kept = matmul(v_h, vectors) * ops::unsqueeze(ops::real(along), -2);
+    inner = plus(inner, over_differences(m - kept, ops::conj(values)));
+  }
+  return std::get<0>(ops::_linalg_solve(v_h, matmul(inner, v_h)));
 }
 
 // A = V diag(w) V^H: gA = V (diag(G_w) + V^H G_V / (w_j - w_i)) V^H.
@@ -104,13 +150,12 @@ Tensor eigh_backward(const Tensor& g_values, const Tensor& g_vectors, const Tens
 // A = U S V^H (Townsend 2016; complex: Wan and Zhang 2019). With X = U^H G_U - its adjoint, Y the
 // same of V and E_ij = s_j^2 - s_i^2: gA = U ((X S + S Y) / E + diag(G_s)) V^H, and parts of G_U
 // and G_V outside the spaces of U and V.
-Tensor svd_backward(const Tensor& g_u, const Tensor& g_s, const Tensor& g_vh, const Tensor& u_full,
-                    const Tensor& s, const Tensor& vh_full) {
+Tensor svd_backward(const Tensor& g_u_full, const Tensor& g_s, const Tensor& g_vh_full,
+                    const Tensor& u_full, const Tensor& s, const Tensor& vh_full) {
   int64_t k = s.size(-1), m = u_full.size(-2), n = vh_full.size(-1);
-  FL_CHECK(!(g_u.defined() && u_full.size(-1) > k) && !(g_vh.defined() && vh_full.size(-2) > k),
-           RuntimeError,
-           "linalg.svd: vectors beyond the first {} have no derivative; use full_matrices=False",
-           k);
+  // Vectors beyond the first k are any basis of what is left: they carry no gradient.
+  Tensor g_u = g_u_full.defined() ? ops::narrow(g_u_full, -1, 0, k) : g_u_full;
+  Tensor g_vh = g_vh_full.defined() ? ops::narrow(g_vh_full, -2, 0, k) : g_vh_full;
   Tensor u = ops::narrow(u_full, -1, 0, k), vh = ops::narrow(vh_full, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1), inner;
   auto skew = [](const Tensor& a) { return a - adjoint(a); };

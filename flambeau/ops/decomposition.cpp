@@ -162,7 +162,7 @@ Tensor householder_product_impl(const Tensor& input, const Tensor& tau) {
              "{}: the leading sizes of input and tau must be equal, got {} and {}", op,
              input.sizes(), tau.sizes());
   Tensor identity = eye(m, n, input.dtype(), std::nullopt, input.device());
-  Tensor q = clone(expand(identity, input.sizes()));
+  Tensor q = _depends(clone(expand(identity, input.sizes())), input);
   Tensor below = tril(input, -1);
   for (int64_t k = tau.size(-1) - 1; k >= 0; k--) {
     Tensor v = narrow(below, -1, k, 1) + narrow(identity, -1, k, 1);

@@ -4,6 +4,12 @@
 
 namespace flambeau::ops {
 
+Ints common_batch(std::string_view op, const Tensor& a, const Tensor& b) {
+  Tensor one = empty(batch_sizes(a), DType::Bool, std::nullopt, Device{DeviceType::Meta});
+  Tensor two = empty(batch_sizes(b), DType::Bool, std::nullopt, Device{DeviceType::Meta});
+  return broadcast_sizes(op, {&one, &two});
+}
+
 namespace {
 
 constexpr std::string_view kSingular = "A must not be singular; the first zero pivot";
@@ -36,9 +42,7 @@ Tensor triangular(const Tensor& a, const Tensor& b, bool upper, bool unit = fals
 std::pair<Tensor, Tensor> broadcast_matrices(std::string_view op, const Tensor& a,
                                              const Tensor& b) {
   if (batch_sizes(a) == batch_sizes(b)) return {a, b};
-  Tensor one = empty(batch_sizes(a), DType::Bool, std::nullopt, Device{DeviceType::Meta});
-  Tensor two = empty(batch_sizes(b), DType::Bool, std::nullopt, Device{DeviceType::Meta});
-  Ints sizes = broadcast_sizes(op, {&one, &two});
+  Ints sizes = common_batch(op, a, b);
   auto grown = [&](const Tensor& t) {
     Ints full = sizes;
     full.push_back(t.size(-2));
@@ -218,7 +222,8 @@ Tensor cholesky_inverse_impl(const Tensor& self, bool upper) {
 Tensor matrix_power_impl(const Tensor& self, int64_t n) {
   FL_CHECK(self.ndim() >= 2 && self.size(-1) == self.size(-2), RuntimeError,
            "linalg.matrix_power: A must be square matrices, got shape {}", self.sizes());
-  if (n == 0) return clone(expand(identity_like(self, self.size(-1)), self.sizes()));
+  if (n == 0)
+    return _depends(clone(expand(identity_like(self, self.size(-1)), self.sizes())), self);
   Tensor base = n < 0 ? linalg_inv(self) : self, result;
   for (uint64_t rest = n < 0 ? -uint64_t(n) : uint64_t(n);; base = matmul(base, base)) {
     if (rest & 1) result = result.defined() ? matmul(result, base) : base;
@@ -234,9 +239,9 @@ Tensor vecdot_impl(const Tensor& x, const Tensor& y, int64_t dim) {
 }
 
 Tensor vander_impl(const Tensor& x, std::optional<int64_t> N) {
-  FL_CHECK(x.ndim() >= 1 && x.dtype() != DType::Bool, RuntimeError,
-           "linalg.vander: numbers of at least one dim are needed, got {} of shape {}", x.dtype(),
-           x.sizes());
+  FL_CHECK(x.dtype() != DType::Bool, RuntimeError, "linalg.vander: numbers are needed, got {}",
+           x.dtype());
+  if (x.ndim() == 0) return vander_impl(unsqueeze(x, 0), N);
   int64_t columns = N.value_or(x.size(-1));
   FL_CHECK(columns > 1, RuntimeError, "linalg.vander: N must be greater than 1, got {}", columns);
   Ints sizes = x.sizes();

@@ -26,6 +26,8 @@ void check_info(std::string_view op, const Tensor& info, std::string_view what);
 // The sizes of a with other numbers of rows and columns; without the last dims.
 Ints with_matrix(const Tensor& a, int64_t rows, int64_t columns);
 Ints batch_sizes(const Tensor& a, int64_t dropped = 2);
+// The leading sizes that both broadcast to.
+Ints common_batch(std::string_view op, const Tensor& a, const Tensor& b);
 inline int64_t count_of(IntList sizes) { return numel_of(sizes); }
 
 inline DType wide_of(DType t) { return is_complex(t) ? DType::Complex128 : DType::Float64; }
@@ -42,6 +44,13 @@ void visit_wide(DType dtype, F&& f) {
     f(std::complex<double>());
   else
     f(double());
+}
+// Iterations do not end well with infinities.
+template <class T>
+void check_finite(std::string_view op, const T* a, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    FL_CHECK(std::isfinite(std::abs(a[i])), LinAlgError,
+             "{}: the elements must be finite, got {} in place {}", op, std::abs(a[i]), i);
 }
 template <class T>
 T* values(const Tensor& t) {

@@ -206,7 +206,7 @@ Tensor pinv_of(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool her
   if (hermitian) check_square("linalg.pinv", a);
   if (a.numel() == 0)
     return zeros(with_matrix(a, a.size(-1), a.size(-2)), a.dtype(), std::nullopt, a.device()) +
-           sum(a);
+           sum(a * a);  // with a second derivative
   return _pseudo_inverse(a, atol, rtol, hermitian);
 }
 
@@ -261,10 +261,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_impl(const Tensor& self, const 
                                       tolerance(share, 0, self)),
                      -1);
   }
-  Tensor residuals = empty({0}, real_of(self.dtype()), std::nullopt, self.device());
+  Tensor residuals = real(narrow(flatten(x), 0, 0, 0));
   bool full =
       name == "gels" || !has_values(rank) || rank.numel() == 0 || min(rank).item().to_int() == n;
-  if (m > n && full) {
+  if (m > n && full && name != "gelsy") {
     Tensor rest = matmul(self, x) - right;
     residuals = sum_along(real(rest * conj(rest)), -2);
     if (vectors) residuals = squeeze(residuals, -1);

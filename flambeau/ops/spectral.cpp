@@ -147,13 +147,6 @@ struct Singular {
   }
 };
 
-template <class T>
-void check_finite(std::string_view op, const T* a, int64_t count) {
-  for (int64_t i = 0; i < count; i++)
-    FL_CHECK(std::isfinite(std::abs(a[i])), LinAlgError,
-             "{}: the elements must be finite, got {} in place {}", op, std::abs(a[i]), i);
-}
-
 }  // namespace
 
 // ---- eigenvalues ----

@@ -102,6 +102,26 @@ def root(a, upper=False):
     return factor.swapaxes(-1, -2).conj() if upper else factor
 
 
+def ldl_parts(a):
+    """Packed factors and pivots where no rows need to change."""
+    packed = np.array(a)
+    for k in range(len(a)):
+        packed[k + 1 :, k + 1 :] -= np.tril(
+            np.outer(packed[k + 1 :, k], packed[k + 1 :, k]) / packed[k, k]
+        )
+        packed[k + 1 :, k] /= packed[k, k]
+    return np.tril(packed), np.arange(1, len(a) + 1, dtype=np.int32)
+
+
+def of_ldl(packed):
+    lower = np.tril(packed, -1) + np.eye(len(packed))
+    return lower @ np.diag(np.diag(packed)) @ lower.T
+
+
+SYMMETRIC = V([[4.0, 1.0, -1.0], [1.0, -3.0, 0.5], [-1.0, 0.5, 2.0]], "float64")
+LDL = V([[2.0, 0.0, 0.0], [0.5, -3.0, 0.0], [-1.0, 0.25, 2.0]], "float64")
+SWAP = V([[0.0, 1.0], [1.0, 0.0]], "float64")
+UPPER = V([[2.0, 1.0, -1.0], [0.0, -3.0, 0.5], [0.0, 0.0, 4.0]], "float64")
 NOT_POSITIVE = error(A, type=RuntimeError, match="positive definite")
 RESULT = [S(SPD), S(SPD, upper=True)]
 
@@ -136,8 +156,14 @@ OPS = [
         grad=False,
     ),
     cholesky("cholesky", root, [S(SPD), S(SPD, True)], errors=[NOT_POSITIVE], grad=False),
-    cholesky("cholesky_inverse", lambda a: np.linalg.inv(a @ a.T), [S(LOWER)]),
-    cholesky("cholesky_solve", lambda b, a: np.linalg.solve(a @ a.T, b), [S((3, 2), LOWER)]),
+    # Their derivative is that by a whole factor, not by the triangle that is read (test_linalg.py).
+    cholesky("cholesky_inverse", lambda a: np.linalg.inv(a @ a.T), [S(LOWER)], grad=False),
+    cholesky(
+        "cholesky_solve",
+        lambda b, a: np.linalg.solve(a @ a.T, b),
+        [S((3, 2), LOWER)],
+        grad=False,
+    ),
     determinant("det"),
     square("inverse", np.linalg.inv),
     cholesky("linalg_cholesky", root, RESULT, errors=[NOT_POSITIVE], grad=False),
@@ -165,6 +191,27 @@ OPS = [
         exact=True,
     ),
     Op(
+        "linalg_eig",
+        [S((4, 4)), S((2, 3, 3)), S((0, 0))],
+        None,
+        BOTH,
+        strided=False,
+        grad=False,
+        errors=[
+            error((2, 3), type=RuntimeError, match=r"square .*\(2, 3\)"),
+            error(V([[float("inf")]]), type=RuntimeError, match="got inf in place 0"),
+        ],
+    ),
+    Op(
+        "linalg_eigvals",
+        [S(UPPER), S((0, 0))],
+        lambda a: np.diag(a) + 0j,
+        ("float64", "complex128"),
+        tol=LOOSE,
+        grad=False,
+        out=False,
+    ),
+    Op(
         "linalg_eigh",
         [S(SPD)],
         None,
@@ -182,6 +229,43 @@ OPS = [
     ),
     square("linalg_inv", np.linalg.inv),
     square("linalg_inv_ex", lambda a: (np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32))),
+    square(
+        "linalg_ldl_factor",
+        lambda a, hermitian=False: ldl_parts(a)[:2],
+        ("float64",),
+        samples=[S(SYMMETRIC), S(V([[4.0, 2.0], [2.0, 2.0]], "float64"))],
+        grad=False,
+    ),
+    square(
+        "linalg_ldl_factor_ex",
+        lambda a, hermitian=False: (*ldl_parts(a)[:2], np.zeros((), np.int32)),
+        ("float64",),
+        samples=[S(SYMMETRIC), S(SYMMETRIC, hermitian=True)],
+        grad=False,
+    ),
+    Op(
+        "linalg_ldl_solve",
+        [S(LDL, V([1, 2, 3], "int32"), (3, 2)), S(SWAP, V([-2, -2], "int32"), (2, 1))],
+        lambda ld, pivots, b: b[::-1] if len(b) == 2 else np.linalg.solve(of_ldl(ld), b),
+        ("float64",),
+        tol=LOOSE,
+        out=False,
+        grad=False,
+        errors=[
+            error(
+                SWAP,
+                V([-2, 1], "int32"),
+                (2, 1),
+                type=RuntimeError,
+                match="got -2 alone",
+                dtype="float64",
+            ),
+            error(
+                SWAP, V([1, 3], "int32"), (2, 1), type=RuntimeError, match="got 3", dtype="float64"
+            ),
+            error(SWAP, V([1], "int32"), (2, 1), type=RuntimeError, match=r"shape \(2,\), got"),
+        ],
+    ),
     Op(
         "linalg_lstsq",
         [S(TALL, (3, 2)), S(TALL, (3,), driver="gels")],

@@ -70,7 +70,7 @@ def subspaces(a):
 
 def residual(a):
     b = torch.arange(1.0, 1 + a.size(0)).to(a.dtype).unsqueeze(-1)
-    solution, residuals, _, _ = torch.linalg.lstsq(a, b)
+    solution, residuals, _, _ = torch.linalg.lstsq(a, b, driver="gelsd")
     return solution.abs().sum() + residuals.sum()
 
 
@@ -123,3 +123,131 @@ def test_packed_factors_solve_and_unpack():
     q, r = torch.linalg.qr(a)
     close(torch.ormqr(packed, tau, r), a)
     close(torch.ormqr(packed, tau, a, transpose=True), r)
+
+
+# ---- general eigenvalues ----
+
+EIGEN = {
+    "random": lambda n, dtype: matrix(n, n, dtype, 2),
+    "companion": lambda n, dtype: torch.eye(n, dtype=dtype).roll(1, 0),
+    "triangular": lambda n, dtype: matrix(n, n, dtype).triu(),
+    "zero": lambda n, dtype: torch.zeros(n, n, dtype=dtype),
+    "scaled": lambda n, dtype: matrix(n, n, dtype) * 10.0 ** -torch.arange(n),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 20])
+@pytest.mark.parametrize("kind", EIGEN)
+def test_eig_gives_vectors_of_length_one_that_the_matrix_stretches(kind, n, dtype):
+    a = EIGEN[kind](n, dtype)
+    w, v = torch.linalg.eig(a)
+    assert w.dtype == v.dtype == torch.complex128
+    close(a.to(v.dtype) @ v, v * w.unsqueeze(-2))
+    close(v.abs().square().sum(-2), torch.ones_like(w).real)
+    close(w.sum(-1), a.diagonal(dim1=-2, dim2=-1).sum(-1).to(w.dtype))
+
+
+def test_eigenvalues_of_a_real_matrix_are_real_or_pairs():
+    w, v = torch.linalg.eig(matrix(9, 9, torch.float64))
+    pairs = w[w.imag != 0]
+    assert len(pairs) and torch.equal(pairs[::2], pairs[1::2].conj())
+    assert (pairs[::2].imag > 0).all()
+    assert (v[:, w.imag == 0].imag == 0).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_eig_derivative_of_what_has_no_phase(dtype):
+    a = matrix(4, 4, dtype).requires_grad_()
+    weights = torch.arange(16, dtype=torch.float64).reshape(4, 4)
+
+    def f(x):
+        w, v = torch.linalg.eig(x)
+        order = (w.real * 3 + w.imag).detach().argsort()
+        return (
+            (v[:, order].abs().square() * weights).sum() + (w * w.conj()).real.sum() + w.sum().real
+        )
+
+    direction = matrix(4, 4, dtype).flip(0)
+    (g,) = torch.autograd.grad(f(a), a)
+    along = (g.conj() * direction).real.sum().item()
+    assert along == pytest.approx(slope(f, a.detach(), direction), rel=1e-5)
+
+
+def test_eig_says_that_phases_have_no_derivative():
+    a = matrix(3, 3, torch.complex128).requires_grad_()
+    with pytest.raises(RuntimeError, match=r"phases of the eigenvectors of shape \(3, 3\)"):
+        torch.linalg.eig(a)[1].sum().abs().backward()
+
+
+# ---- symmetric factors ----
+
+
+def unpacked(packed, pivots, hermitian):
+    """P L D L^T P^T of one matrix, multiplied out."""
+    n = len(pivots)
+    a = torch.eye(n, dtype=packed.dtype)
+    turned = (lambda x: x.mH) if hermitian else (lambda x: x.mT)
+    left, d, i = a.clone(), torch.zeros_like(a), 0
+    while i < n:
+        size = 1 if pivots[i] > 0 else 2
+        last, other = i + size - 1, abs(int(pivots[i])) - 1
+        order = list(range(n))
+        order[last], order[other] = other, last
+        step = torch.eye(n, dtype=a.dtype)
+        step[i + size :, i : i + size] = packed[i + size :, i : i + size]
+        left = left @ torch.eye(n, dtype=a.dtype)[order] @ step
+        block = packed[i : i + size, i : i + size].tril()
+        d[i : i + size, i : i + size] = block + turned(block.tril(-1))
+        i += size
+    return left @ d @ turned(left)
+
+
+@pytest.mark.parametrize(
+    "dtype, hermitian", [(DTYPES[0], False), (DTYPES[1], False), (DTYPES[1], True)]
+)
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
+def test_ldl_multiplies_to_the_matrix_and_solves(n, dtype, hermitian):
+    a = matrix(n, n, dtype, 3)
+    a = a + (a.mH if hermitian else a.mT)
+    a[:, 0, 0] = 0 if n > 1 else 2  # asks for exchanges
+    packed, pivots = torch.linalg.ldl_factor(a, hermitian=hermitian)
+    for x, p, whole in zip(packed, pivots, a):
+        close(unpacked(x, p, hermitian), whole)
+    b = matrix(n, 2, dtype, 3)
+    close(a @ torch.linalg.ldl_solve(packed, pivots, b, hermitian=hermitian), b, 1e-8)
+    one = torch.linalg.ldl_solve(packed, pivots, b[0], hermitian=hermitian)
+    close(a @ one, b[0].expand(a.size(0), n, 2), 1e-8)
+    assert not packed.triu(1).any()
+
+
+def test_ldl_names_the_column_of_zeros():
+    with pytest.raises(torch.linalg.LinAlgError, match="no column may be zero.* 1 in matrix 0"):
+        torch.linalg.ldl_factor(torch.zeros(2, 2))
+
+
+# ---- derivatives by whole factors ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_systems_have_the_derivative_of_the_product(upper, dtype):
+    factor = matrix(3, 3, dtype).tril() + 3 * torch.eye(3, dtype=dtype)
+    factor = (factor.mH.contiguous() if upper else factor).requires_grad_()
+    b = matrix(3, 2, dtype).requires_grad_()
+
+    def of_product(l):
+        return torch.linalg.inv(l.mH @ l if upper else l @ l.mH)
+
+    for ours, plain, inputs in (
+        (torch.cholesky_inverse(factor, upper), of_product(factor), [factor]),
+        (torch.cholesky_solve(b, factor, upper), of_product(factor) @ b, [b, factor]),
+    ):
+        w = matrix(*ours.shape, dtype)
+        found, expected = (torch.autograd.grad(y, inputs, w) for y in (ours, plain))
+        for x, y in zip(found, expected):
+            close(x, y)
+
+
+def test_linalg_has_matmul():
+    assert torch.linalg.matmul(torch.ones(2, 3), torch.ones(3)).tolist() == [3.0, 3.0]
