@@ -24,6 +24,23 @@ Tensor convolution_input(const Tensor& g, const Tensor& weight, IntList sizes, I
   return gx;
 }
 
+// Output padding beyond the stride makes an image of more places than the input has: zeros stand
+// for those.
+Tensor convolution_weight(const Tensor& g, const Tensor& input, IntList size, IntList stride,
+                          IntList padding, IntList dilation, bool transposed, int64_t groups) {
+  Ints missing;
+  bool grows = false;
+  for (size_t d = size.size() - 2; transposed && d-- > 0;) {
+    int64_t dim = int64_t(d) + 2, reach = setting(dilation, d) * (size[d + 2] - 1) + 1;
+    int64_t places = (g.size(dim) + 2 * setting(padding, d) - reach) / setting(stride, d) + 1;
+    missing.push_back(0);
+    missing.push_back(places - input.size(dim));
+    grows = grows || missing.back() > 0;
+  }
+  Tensor x = grows ? ops::constant_pad_nd(input, missing, Scalar(int64_t{0})) : input;
+  return ops::_convolution_weight(g, x, size, stride, padding, dilation, transposed, groups);
+}
+
 Ints no_output_padding(IntList stride) { return Ints(stride.size(), 0); }
 
 Tensor sum_channels(const Tensor& g) {

@@ -22,7 +22,7 @@ Tensor sgn_backward(const Tensor& g, const Tensor& self, const Tensor& result) {
 Tensor sinc_backward(const Tensor& g, const Tensor& self) {
   constexpr double kPi = 3.14159265358979324;
   Tensor slope = (ops::cos(self * Scalar(kPi)) - ops::sinc(self)) / self;
-  return ops::where(self == Scalar(0.0), Scalar(0.0), g * slope);
+  return ops::where(self == Scalar(0.0), Scalar(0.0), g * ops::conj(slope));
 }
 
 // d(x tanh(softplus(x))): with t the tanh, t + x (1 - t^2) sigmoid(x)

@@ -80,6 +80,13 @@ Tensor logit_impl(const Tensor& self, std::optional<double> eps) {
   return _logit(self, eps.value_or(-1));
 }
 
+Tensor dequantize_impl(const Tensor& self) { return to(self, DType::Float32); }
+std::vector<Tensor> dequantize_impl(TensorList tensors) {
+  std::vector<Tensor> found;
+  for (const Tensor& t : tensors) found.push_back(dequantize_impl(t));
+  return found;
+}
+
 Tensor nan_to_num_impl(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                        std::optional<double> neginf) {
   if (is_whole(self.dtype())) return clone(self);

@@ -275,4 +275,15 @@ Tensor conv_transpose3d_impl(const Tensor& input, const Tensor& weight, const Te
                     groups, dilation);
 }
 
+Tensor conv_tbc_impl(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
+  FL_CHECK(
+      self.ndim() == 3 && weight.ndim() == 3 && bias.ndim() == 1, RuntimeError,
+      "conv_tbc: input (l, n, c), weight (k, c, d) and bias (d,) are needed, got {}, {} and {}",
+      self.sizes(), weight.sizes(), bias.sizes());
+  FL_CHECK(pad >= 0, RuntimeError, "conv_tbc: pad must not be negative, got {}", pad);
+  return permute(
+      conv1d(permute(self, {1, 2, 0}), permute(weight, {2, 1, 0}), bias, IntList{1}, IntList{pad}),
+      {2, 0, 1});
+}
+
 }  // namespace flambeau::ops

@@ -181,6 +181,7 @@ Tensor sum_to_size_impl(const Tensor& self, IntList size) {
   for (int64_t d = 0; d < self.ndim(); d++) {
     if (d < extra || (size[size_t(d - extra)] == 1 && self.size(d) != 1)) dims.push_back(d);
   }
+  if (size.empty()) return sum(self);
   if (dims.empty()) return self;
   Tensor summed = sum(self, IntList(dims), true);
   return extra ? reshape(summed, size) : summed;

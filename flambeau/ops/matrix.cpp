@@ -314,7 +314,7 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
       reshape(matmul(x, reshape(permute(weight, {1, 0, 2}), {n, out * m})), {x.size(0), out, m});
   Ints sizes(input1.sizes());
   sizes[sizes.size() - 1] = out;
-  Tensor result = reshape(sum(half * unsqueeze(y, 1), IntList{-1}), sizes);
+  Tensor result = reshape(sum(half * unsqueeze(y, 1), IntList{-1}, false, input1.dtype()), sizes);
   return bias.defined() ? result + bias : result;
 }
 

@@ -78,20 +78,30 @@ DType statistics_dtype(const Tensor& input, const Tensor&, const Tensor&, const 
   return stats_dtype(input);
 }
 
-Ints layer_norm_stats(const Tensor& input, IntList normalized_shape, const Tensor& weight,
-                      const Tensor& bias, double, bool) {
+namespace {
+
+void check_normalized(std::string_view op, const Tensor& input, IntList normalized_shape,
+                      std::initializer_list<const Tensor*> params) {
   int64_t n = int64_t(normalized_shape.size());
   bool fits = n > 0 && input.ndim() >= n;
   for (int64_t d = 0; fits && d < n; d++)
     fits = input.size(input.ndim() - n + d) == normalized_shape[size_t(d)];
-  FL_CHECK(fits, RuntimeError, "layer_norm: input must end in {}, got shape {}", normalized_shape,
+  FL_CHECK(fits, RuntimeError, "{}: input must end in {}, got shape {}", op, normalized_shape,
            input.sizes());
-  check_floating("layer_norm", input);
-  for (const Tensor* p : {&weight, &bias}) {
+  for (const Tensor* p : params) {
     FL_CHECK(!p->defined() || p->sizes() == normalized_shape, RuntimeError,
-             "layer_norm: weight and bias must have shape {}, got {}", normalized_shape,
+             "{}: weight and bias must have shape {}, got {}", op, normalized_shape,
              p->defined() ? p->sizes() : IntList());
   }
+}
+
+}  // namespace
+
+Ints layer_norm_stats(const Tensor& input, IntList normalized_shape, const Tensor& weight,
+                      const Tensor& bias, double, bool) {
+  check_normalized("layer_norm", input, normalized_shape, {&weight, &bias});
+  check_floating("layer_norm", input);
+  int64_t n = int64_t(normalized_shape.size());
   Ints sizes(input.sizes());
   for (int64_t d = input.ndim() - n; d < input.ndim(); d++) sizes[size_t(d)] = 1;
   return sizes;
@@ -139,6 +149,13 @@ Tensor rms_norm_impl(const Tensor& input, IntList normalized_shape, const Tensor
   double least = input.dtype() == DType::Float64 ? std::numeric_limits<double>::epsilon()
                  : is_half(input.dtype()) ? (input.dtype() == DType::Float16 ? 0x1p-10 : 0x1p-7)
                                           : double(std::numeric_limits<float>::epsilon());
+  if (is_complex(input.dtype())) {  // over the squares, not over their sizes: torch's definition
+    check_normalized("rms_norm", input, normalized_shape, {&weight});
+    Ints dims;
+    for (size_t d = 0; d < normalized_shape.size(); d++) dims.push_back(-1 - int64_t(d));
+    Tensor scaled = input * rsqrt(mean(input * input, dims, true) + Scalar(eps.value_or(least)));
+    return weight.defined() ? scaled * weight : scaled;
+  }
   return std::get<0>(
       _layer_norm(input, normalized_shape, weight, Tensor(), eps.value_or(least), false));
 }
@@ -259,7 +276,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
                                                           int64_t, int64_t group, double eps) {
   // The statistics are results here, and differentiable.
   DType wide = is_half(input.dtype()) ? DType::Float32 : input.dtype();
-  Tensor rows = reshape(to(input, wide), {input.size(0), group, -1});
+  int64_t count = input.numel() ? input.numel() / (input.size(0) * group) : 0;
+  Tensor rows = reshape(to(input, wide), {input.size(0), group, count});
   constexpr int64_t kLast = -1;
   Tensor mean_of = mean(rows, IntList(&kLast, 1)), centred = rows - unsqueeze(mean_of, -1);
   Tensor deviation = rsqrt(mean(centred * centred, IntList(&kLast, 1)) + Scalar(eps));

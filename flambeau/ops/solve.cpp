@@ -21,7 +21,12 @@ double largest_column(const Tensor& a) {
 }  // namespace
 
 Tensor matrix_exp_impl(const Tensor& self) {
-  check_square("linalg.matrix_exp", self);
+  constexpr auto op = "linalg.matrix_exp";
+  FL_CHECK(is_inexact(self.dtype()), RuntimeError, "{}: the dtype must be floating, got {}", op,
+           self.dtype());
+  if (wide_of(self.dtype()) != self.dtype())  // squaring doubles every error
+    return to(matrix_exp_impl(to(self, wide_of(self.dtype()))), self.dtype());
+  check_square(op, self);
   double norm = largest_column(self);
   int halvings = std::isfinite(norm) && norm > 0.5 ? int(std::ceil(std::log2(norm))) + 1 : 0;
   Tensor a = self * std::ldexp(1.0, -halvings);

@@ -118,6 +118,14 @@ OPS = [
         FLOATS,
         errors=[error("ij->k", [(2, 3)], type=RuntimeError, match="einsum")],
     ),
+    Op(
+        "dequantize",
+        [S((3, 4)), S([(2,), (3, 1)])],
+        lambda x: x,
+        ("float32", "int64", "uint8"),
+        exact=True,
+        grad=False,  # single precision is too coarse for differences
+    ),
     Op("equal", [S((3, 4), (3, 4)), S((3,), (4,))], np.array_equal, FLOATS, grad=False),
     Op(
         "float_power",

@@ -179,6 +179,15 @@ BAD_CLASS = [
 OPS = [
     nn("_convolution_weight", None, S((2, 3, 4), (2, 2, 6), [3, 2, 3], [1], [0], [1], False, 1)),
     nn(
+        "conv_tbc",
+        lambda x, w, b, pad=0: conv(
+            x.transpose(1, 2, 0), w.transpose(2, 1, 0), b, 1, pad
+        ).transpose(2, 0, 1),
+        S((5, 2, 3), (2, 3, 4), (4,)),
+        S((3, 1, 2), (3, 2, 1), (1,), 1),
+        errors=[error((5, 2), (2, 3, 4), (4,), type=RuntimeError, match=r"got \(5, 2\)")],
+    ),
+    nn(
         "conv1d",
         conv,
         S((2, 4, 7), (6, 2, 3), (6,), 2, 1, 1, 2),

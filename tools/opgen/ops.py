@@ -124,8 +124,11 @@ class InPlace(Form):
         lines = [f'write_into("{name}_", self, [&] {{ NoGradGuard no_grad; return {value}; }}());']
         if row.kind == "composite" and not row.grad:
             # No node of its own: while the tape records, copy_ carries the result over.
-            recorded = f"recording({', '.join(self.tensors)})"
-            lines.insert(0, f"if (FL_UNLIKELY({recorded})) return copy_(self, {value});")
+            recorded, kept = (
+                f"recording({', '.join(self.tensors)})",
+                value.replace("self", "clone(self)", 1),
+            )
+            lines.insert(0, f"if (FL_UNLIKELY({recorded})) return copy_(self, {kept});")
         return lines
 
 
