@@ -56,6 +56,25 @@ def test_layer_is_a_loop_over_its_cell(name):
     assert (h[0] - out[4]).abs().max().item() < 1e-6
 
 
+@pytest.mark.parametrize("batch, hidden", [(1, 33), (15, 70), (40, 16)])
+@pytest.mark.parametrize("dtype", [fl.float32, fl.float64])
+def test_lstm_of_many_units_equals_its_cell_in_both_passes(batch, hidden, dtype):
+    layer, cell = nn.LSTM(3, hidden).to(dtype), nn.LSTMCell(3, hidden).to(dtype)
+    cell.load_state_dict({k[:-3]: v for k, v in layer.state_dict().items()})
+    x, state, steps = fl.randn(5, batch, 3).to(dtype), None, []
+    out, last = layer(x)
+    for t in range(5):
+        state = cell(x[t], state)
+        steps.append(state[0])
+    expected = fl.stack(steps)
+    assert (out - expected).abs().max().item() < 1e-6
+    weights = fl.randn(5, batch, hidden).to(dtype)
+    ((out * weights).sum() + last[1].sum()).backward()
+    ((expected * weights).sum() + state[1].sum()).backward()
+    for of_layer, of_cell in zip(layer.parameters(), cell.parameters()):
+        assert fl.allclose(of_layer.grad, of_cell.grad, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
 def test_shapes_of_layers_directions_and_missing_batch(name):
     m = getattr(nn, name)(3, 4, num_layers=2, batch_first=True, bidirectional=True)
