@@ -105,3 +105,16 @@ def test_fake_quantisation_passes_gradients_where_nothing_is_cut_off():
     y.sum().backward()
     assert y.tolist() == [-0.5, -0.5, 0, 0.5, 1.5, 1.5]
     assert x.grad.tolist() == [0, 0, 1, 1, 1, 1]
+@pytest.mark.parametrize("name", "bool int16 int64 bfloat16 float32 float64 complex128".split())
+def test_operands_that_lie_across_give_what_their_copies_give(name):
+    dtype = getattr(torch, name)
+    x = (torch.arange(3 * 37 * 301) % 251 - 125).to(dtype).reshape(3, 37, 301)
+    across = x.mT.contiguous().mT
+    twice = torch.maximum if not dtype.is_complex else torch.mul
+    assert torch.equal(twice(x, across), twice(x, x))
+    assert torch.equal(torch.where(across == x, across, torch.zeros_like(x)), x)
+    assert torch.equal(torch.ones(3, 37, 301) * across, torch.ones(3, 37, 301) * x)
+    y = x.clone()
+    y.mul_(across)
+    assert torch.equal(y, x * x)
+    assert torch.equal((across[:, ::2] == x[:, ::2]).all(), torch.tensor(True))
