@@ -284,6 +284,7 @@ struct PowScalar {
   template <class V>
   V operator()(V x, V exponent) const {
     if (all(exponent == V(2))) return x * x;
+    if (all(exponent == V(1))) return x;
     if (all(exponent == V(3))) return x * x * x;
     if constexpr (requires { sqrt(x); }) {
       if (all(exponent == V(0.5))) return sqrt(x);

@@ -105,6 +105,17 @@ def test_fake_quantisation_passes_gradients_where_nothing_is_cut_off():
     y.sum().backward()
     assert y.tolist() == [-0.5, -0.5, 0, 0.5, 1.5, 1.5]
     assert x.grad.tolist() == [0, 0, 1, 1, 1, 1]
+def test_powers_by_a_number_are_roots_and_products_where_they_can_be():
+    x = torch.tensor([-math.inf, -0.0, 4.0], requires_grad=True)
+    root, inverse = x**0.5, x**-0.5
+    assert math.isnan(root[0].item()) and math.copysign(1, root[1].item()) == -1
+    assert root[2].item() == 2 and inverse[1:].tolist() == [-math.inf, 0.5]
+    z = torch.tensor([-1 + 0j, 1 + 2j])
+    assert (z**0.5)[0].item() == 1j and (z**2)[1].item() == -3 + 4j
+    (x[2] ** 3 + x[2] ** 2 + x[2] ** 1).backward()
+    assert x.grad.tolist() == [0, 0, 57]
+
+
 @pytest.mark.parametrize("name", "bool int16 int64 bfloat16 float32 float64 complex128".split())
 def test_operands_that_lie_across_give_what_their_copies_give(name):
     dtype = getattr(torch, name)
