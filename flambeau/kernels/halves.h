@@ -15,16 +15,43 @@ using ComputeOf = std::conditional_t<kIsHalf<S>, float, S>;
 // The bits of as many halves as a register holds floats.
 using HalfBits = Raw<uint16_t, Vec<float>::kLanes>;
 
+#if defined(__AVX512F__)
+// The compiler's own conversion goes by quarters of a register.
+inline Vec<float> widen_bfloat16(HalfBits x) {
+  return from_bits(Vec<int32_t>((Raw<int32_t>)_mm512_cvtepu16_epi32((__m256i)x) << 16));
+}
+#elif defined(__AVX2__)
+inline Vec<float> widen_bfloat16(HalfBits x) {
+  return from_bits(Vec<int32_t>((Raw<int32_t>)_mm256_cvtepu16_epi32((__m128i)x) << 16));
+}
+#else
 inline Vec<float> widen_bfloat16(HalfBits x) {
   return from_bits(__builtin_convertvector(x, Raw<int32_t>) << 16);
 }
+#endif
 
 // Adds half a unit, less one bit if the last bit kept is even. A NaN must not round to infinity.
+#if defined(__AVX512F__)
+inline HalfBits narrow_bfloat16(Vec<float> x) {
+  __m512i u = (__m512i)x.v;
+  __m512i rounded = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+  __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+  rounded = _mm512_mask_add_epi32(rounded, odd, u, _mm512_set1_epi32(0x8000));
+  __mmask16 nan = _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q);
+  constexpr Raw<int32_t> quiet = Raw<int32_t>{} + 0x7fc00000;
+  rounded = _mm512_mask_mov_epi32(rounded, nan, (__m512i)quiet);
+  // The upper half of every lane.
+  constexpr Raw<int16_t> upper = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                  33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  return (HalfBits)_mm512_castsi512_si256(_mm512_permutexvar_epi16((__m512i)upper, rounded));
+}
+#else
 inline HalfBits narrow_bfloat16(Vec<float> x) {
   Raw<uint32_t> u = Raw<uint32_t>(x.v);
   Raw<uint32_t> rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
   return __builtin_convertvector(x.v == x.v ? rounded : Raw<uint32_t>{} + 0x7fc0, HalfBits);
 }
+#endif
 
 #if defined(__AVX512F__)
 inline Vec<float> widen_half(HalfBits x) { return Raw<float>(_mm512_cvtph_ps((__m256i)x)); }
