@@ -1,6 +1,7 @@
 // Exponentials and what is made of them: exp, exp2, expm1, sigmoid, tanh, sinh, cosh.
 #pragma once
 #include "flambeau/kernels/math_base.h"
+#include "flambeau/kernels/math_table.h"
 
 namespace flambeau::FL_ISA {
 
@@ -42,16 +43,57 @@ inline Vec<T> expm1_short(Vec<T> r) {
   return fma(r * r, exp_series(r), r);
 }
 
-// The operands' order lets a NaN through, and is the processor's own for a minimum.
+// The operands' order lets a NaN through.
 template <class T>
 inline Vec<T> clamp_above(Vec<T> x, double high) {
-  return select(Vec<T>(high) < x, high, x);
+  return lesser_raw(Vec<T>(high).v, x.v);
 }
 template <class T>
 inline Vec<T> clamp_exponent(Vec<T> x, double low, double high) {
-  return clamp_above(select(Vec<T>(low) > x, low, x), high);
+  return clamp_above(Vec<T>(greater_raw(Vec<T>(low).v, x.v)), high);
 }
 
+#if defined(__AVX512F__)
+// e^r 2^n for |r| <= ln 2 / 32, n a multiple of 1/16 and t its sum with kSixteenthRounder (P. T. P.
+// Tang 1989). Lanes whose result is zero are left out: to underflow costs some processors a hundred
+// cycles, and masked scores are minus infinity.
+template <class T>
+inline constexpr double kSixteenthRounder = kRounder<T> / 16;
+template <class T>
+inline Vec<T> exp_from_table(Vec<T> r, Vec<T> n, Vec<T> t, Vec<T> x, double zero_below) {
+  Vec<T> series;
+  if constexpr (kIsSingle<T>) {
+    series = polynomial(r, 0.500016215, 0.166670266);
+  } else {
+    series = polynomial(r, 0.50000000000000034, 0.16666666664410142, 0.041666666661910708,
+                        0.0083334721606340611, 0.0013889084012231105);
+  }
+  Vec<T> rest = fma(r * r, series, r + look_up(kSixteenthsLost<T>, t));
+  Vec<T> power = look_up(kSixteenths<T>, t), y = fma(power, rest, power);
+  if constexpr (kIsSingle<T>) {
+    __mmask16 lives = _mm512_cmp_ps_mask(x.v, Vec<T>(zero_below).v, _CMP_NLT_UQ);
+    return Raw<T>(_mm512_maskz_scalef_ps(lives, y.v, n.v));
+  } else {
+    __mmask8 lives = _mm512_cmp_pd_mask(x.v, Vec<T>(zero_below).v, _CMP_NLT_UQ);
+    return Raw<T>(_mm512_maskz_scalef_pd(lives, y.v, n.v));
+  }
+}
+template <Floating T>
+inline Vec<T> exp(Vec<T> x) {
+  constexpr double low = kIsSingle<T> ? -0x1.05c61p-29 : 0x1.abc9e3b39803fp-56;
+  Vec<T> bounded = clamp_above(x, kIsSingle<T> ? 89 : 710);
+  Vec<T> t = fma(bounded, Vec<T>(kLog2E), Vec<T>(kSixteenthRounder<T>));
+  Vec<T> n = t - kSixteenthRounder<T>;
+  Vec<T> r = fma(n, Vec<T>(-low), fma(n, Vec<T>(-kLn2), bounded));
+  return exp_from_table(r, n, t, x, kIsSingle<T> ? -104 : -746);
+}
+template <Floating T>
+inline Vec<T> exp2(Vec<T> x) {
+  Vec<T> bounded = clamp_above(x, kIsSingle<T> ? 129 : 1025);
+  Vec<T> t = bounded + kSixteenthRounder<T>, n = t - kSixteenthRounder<T>;
+  return exp_from_table((bounded - n) * kLn2, n, t, x, kIsSingle<T> ? -151 : -1076);
+}
+#else
 // Where the result is zero, that of 0 is computed: to underflow costs some processors a hundred
 // cycles, and masked scores are minus infinity.
 template <Floating T>
@@ -66,7 +108,6 @@ inline Vec<T> exp(Vec<T> x) {
     p = r + fma(r * r, exp_series(r), parts.residue);
   return select(vanishes, 0, scale(1 + p, parts.n));
 }
-
 template <Floating T>
 inline Vec<T> exp2(Vec<T> x) {
   x = kIsSingle<T> ? clamp_exponent(x, -151, 129) : clamp_exponent(x, -1076, 1025);
@@ -74,6 +115,7 @@ inline Vec<T> exp2(Vec<T> x) {
   Vec<T> r = (x - n) * kLn2;
   return scale(1 + expm1_short(r), n);
 }
+#endif
 
 // 2^n (1 + p) - 1 with the sum (2^n - 1) + 2^n r kept exact. Half of everything is computed: 2^n
 // may overflow alone.
@@ -96,6 +138,19 @@ inline Vec<T> sigmoid(Vec<T> x) {
   return select(x < 0, e, 1) / (1 + e);
 }
 
+#if defined(__AVX512F__)
+// On every piece a polynomial of the distance to a point where the function is nearly a float (S.
+// Gal 1986), so that only the last sum rounds. The first piece reaches down to zero.
+inline Vec<float> tanh(Vec<float> x) {
+  Vec<float> bounded = clamp_above(abs(x), 15.5);
+  Vec<int32_t> piece = (bits(bounded) - bits(Vec<float>(kTanhFirst))).v >> 21;
+  piece = max(piece, Vec<int32_t>(0));
+  Vec<float> d = bounded - look_up(kTanhPieces[0], piece), p = look_up(kTanhPieces[6], piece);
+#pragma GCC unroll 5
+  for (int k = 5; k > 0; k--) p = fma(p, d, look_up(kTanhPieces[k], piece));
+  return with_sign_of(x, p);
+}
+#else
 // Near zero a polynomial; else 1 - 2 / (e^2x + 1), where splitting e^2x into 2^n and the rest saves
 // a rounding.
 inline Vec<float> tanh(Vec<float> x) {
@@ -108,6 +163,7 @@ inline Vec<float> tanh(Vec<float> x) {
   Vec<float> large = fma(reciprocal_near(divisor), Vec<float>(-2), Vec<float>(1));
   return with_sign_of(x, select(a < 0.875, small, large));
 }
+#endif
 inline Vec<double> tanh(Vec<double> x) {
   Vec<double> a = abs(x), t = expm1(2 * clamp_above(a, 20));
   return copysign(t / (t + 2), x);

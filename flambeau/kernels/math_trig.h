@@ -9,6 +9,7 @@ namespace flambeau::FL_ISA {
 inline constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
 inline constexpr double kHalfPi1 = 0x1.921fb544p+0, kHalfPi2 = 0x1.0b4611a6p-34,
                         kHalfPi3 = 0x1.3198a2ep-69, kHalfPi4 = 0x1.b839a252049c1p-104;
+inline constexpr double kHalfPiLowest = -0x1.f1976b7ed8fbcp-110;
 // Larger arguments go to the C library, which has the digits of pi to reduce them.
 inline constexpr double kLargestAngle = 0x1p20;
 
@@ -63,9 +64,17 @@ struct ReducedAngle {
 inline ReducedAngle reduce_angle(Vec<double> x) {
   Vec<double> t = fma(x, Vec<double>(1 / kHalfPi), Vec<double>(kRounder<double>));
   Vec<double> n = t - kRounder<double>;
-  Doubled<double> a = sum_exact(x - n * kHalfPi1, n * -kHalfPi2);
-  Doubled<double> b = sum_ordered(a.high, a.low - n * kHalfPi3 - n * kHalfPi4);
-  return {bits(t), b.high, b.low};
+  if constexpr (kFused) {
+    // The first difference is exact: both sides are multiples of 2^-53 below 1.
+    Vec<double> coarse = fma(n, Vec<double>(-kHalfPi), x);
+    Vec<double> high = fma(n, Vec<double>(-kHalfPiLow), coarse);
+    Vec<double> low = fma(n, Vec<double>(-kHalfPiLow), coarse - high);
+    return {bits(t), high, fma(n, Vec<double>(-kHalfPiLowest), low)};
+  } else {
+    Doubled<double> a = sum_exact(x - n * kHalfPi1, n * -kHalfPi2);
+    Doubled<double> b = sum_ordered(a.high, a.low - n * kHalfPi3 - n * kHalfPi4);
+    return {bits(t), b.high, b.low};
+  }
 }
 
 // sin(high + low) and cos(high + low).
@@ -74,14 +83,15 @@ inline Vec<double> sin_kernel(const ReducedAngle& r) {
   Vec<double> p =
       polynomial(z, -0.16666666666666632, 0.008333333333322316, -0.0001984126982972582,
                  2.7557313662265227e-06, -2.5050753295886291e-08, 1.5896506705133576e-10);
-  return r.high + fma(p * z, r.high, r.low * (1 - 0.5 * z));
+  return r.high + fma(p * z, r.high, r.low * fma(z, Vec<double>(-0.5), Vec<double>(1)));
 }
 inline Vec<double> cos_kernel(const ReducedAngle& r) {
-  Vec<double> z = r.high * r.high, half = 0.5 * z, w = 1 - half;
+  Vec<double> z = r.high * r.high, w = fma(z, Vec<double>(-0.5), Vec<double>(1));
   Vec<double> p =
       polynomial(z, 0.041666666666666602, -0.0013888888888873992, 2.4801587289395946e-05,
                  -2.7557314326313618e-07, 2.0875719596269094e-09, -1.1359450596808128e-11);
-  return w + (((1 - w) - half) + (z * z * p - r.high * r.low));
+  Vec<double> lost = fma(z, Vec<double>(-0.5), 1 - w);
+  return w + fma(z * z, p, fma(-r.high, r.low, lost));
 }
 
 inline Vec<double> sin(Vec<double> x) {

@@ -61,15 +61,14 @@ struct SoftplusBackward {
 struct Gelu {
   template <class V>
   V operator()(V x) const {
-    return V(0.5) * x * (V(1) + erf(x * V(0.70710678118654752)));
+    return x * normal_distribution(x);
   }
 };
 struct GeluBackward {
   template <class V>
   V operator()(V g, V x) const {
-    V distribution = V(0.5) * (V(1) + erf(x * V(0.70710678118654752)));
     V density = V(0.39894228040143268) * exp(V(-0.5) * x * x);
-    return g * (distribution + x * density);
+    return g * (normal_distribution(x) + x * density);
   }
 };
 struct GeluTanh {

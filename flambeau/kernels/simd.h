@@ -144,14 +144,16 @@ struct Vec {
 
   // A NaN on either side is the result, as in torch.minimum.
   friend Vec min(Vec a, Vec b) {
-    Lanes less = a.v < b.v ? a.v : b.v;
-    if constexpr (kIsFloat<T>) return a.v == a.v ? less : a.v;
-    return less;
+    if constexpr (kIsFloat<T>)
+      return a.v == a.v ? lesser_raw(a.v, b.v) : a.v;
+    else
+      return a.v < b.v ? a.v : b.v;
   }
   friend Vec max(Vec a, Vec b) {
-    Lanes more = a.v > b.v ? a.v : b.v;
-    if constexpr (kIsFloat<T>) return a.v == a.v ? more : a.v;
-    return more;
+    if constexpr (kIsFloat<T>)
+      return a.v == a.v ? greater_raw(a.v, b.v) : a.v;
+    else
+      return a.v > b.v ? a.v : b.v;
   }
   friend Vec abs(Vec a) {
     if constexpr (kIsFloat<T>) {

@@ -66,6 +66,11 @@ inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) {
 inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
   return _mm512_fmadd_pd(a, b, c);
 }
+// a < b ? a : b and a > b ? a : b: b where one of them is NaN.
+inline Raw<float> lesser_raw(Raw<float> a, Raw<float> b) { return _mm512_min_ps(a, b); }
+inline Raw<double> lesser_raw(Raw<double> a, Raw<double> b) { return _mm512_min_pd(a, b); }
+inline Raw<float> greater_raw(Raw<float> a, Raw<float> b) { return _mm512_max_ps(a, b); }
+inline Raw<double> greater_raw(Raw<double> a, Raw<double> b) { return _mm512_max_pd(a, b); }
 inline bool any_raw(Raw<int32_t> m) { return _mm512_movepi32_mask((__m512i)m) != 0; }
 inline bool any_raw(Raw<int64_t> m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
 
@@ -135,6 +140,10 @@ inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) {
 inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
   return _mm256_fmadd_pd(a, b, c);
 }
+inline Raw<float> lesser_raw(Raw<float> a, Raw<float> b) { return _mm256_min_ps(a, b); }
+inline Raw<double> lesser_raw(Raw<double> a, Raw<double> b) { return _mm256_min_pd(a, b); }
+inline Raw<float> greater_raw(Raw<float> a, Raw<float> b) { return _mm256_max_ps(a, b); }
+inline Raw<double> greater_raw(Raw<double> a, Raw<double> b) { return _mm256_max_pd(a, b); }
 inline bool any_raw(Raw<int32_t> m) { return _mm256_movemask_epi8((__m256i)m) != 0; }
 inline bool any_raw(Raw<int64_t> m) { return _mm256_movemask_epi8((__m256i)m) != 0; }
 inline void store_mask(bool* p, Raw<int32_t> m) {
@@ -201,6 +210,10 @@ Raw<double> round_raw(Raw<double> x) {
 // SSE has no fused form: two roundings. Code that needs the exact product error asks kFused first.
 inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) { return a * b + c; }
 inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) { return a * b + c; }
+inline Raw<float> lesser_raw(Raw<float> a, Raw<float> b) { return _mm_min_ps(a, b); }
+inline Raw<double> lesser_raw(Raw<double> a, Raw<double> b) { return _mm_min_pd(a, b); }
+inline Raw<float> greater_raw(Raw<float> a, Raw<float> b) { return _mm_max_ps(a, b); }
+inline Raw<double> greater_raw(Raw<double> a, Raw<double> b) { return _mm_max_pd(a, b); }
 inline bool any_raw(Raw<int32_t> m) { return _mm_movemask_epi8((__m128i)m) != 0; }
 inline bool any_raw(Raw<int64_t> m) { return _mm_movemask_epi8((__m128i)m) != 0; }
 // Bit i of the answers times 2^(7 i) lands in byte i.

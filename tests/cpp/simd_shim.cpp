@@ -217,6 +217,12 @@ const char* broken_body_promise() {
                 "logaddexp at infinities");
   promises.keep(is(LogSigmoid()(V(-100)), -100.0f) && is(LogSigmoid()(V(inf)), 0.0f), "logsigmoid");
   promises.keep(is(Softplus()(V(25), V(2), V(20)), 25.0f), "softplus above its threshold");
+  auto near = [](V x, double wanted) { return __builtin_fabs(x.lane(0) / wanted - 1) < 1e-5; };
+  promises.keep(near(Gelu()(V(-5)), -1.4332578593838e-06) &&
+                    near(Gelu()(V(0.5)), 0.34573123063700655) && near(Gelu()(V(-1e-30f)), -5e-31) &&
+                    is(Gelu()(V(-1e30f)), -0.0f) && is(Gelu()(V(inf)), inf) &&
+                    is(Gelu()(V(nan)), nan),
+                "gelu in both tails");
   promises.keep(is(Xlogy()(V(0), V(0)), 0.0f) && is(Xlogy()(V(0), V(nan)), nan), "xlogy");
   promises.keep(is(Entr()(V(0)), 0.0f) && is(Entr()(V(-1)), -inf), "entr");
   promises.keep(is(Sign()(V(nan)), 0.0f) && is(Sign()(V(-2)), -1.0f), "sign");
