@@ -85,7 +85,9 @@ void write_rows(std::string_view op, const Tensor& self, int64_t dim, const Tens
 }  // namespace
 
 Ints index_add_shape(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                     const Scalar&) {
+                     const Scalar& alpha) {
+  FL_CHECK(!alpha.is_complex() || is_complex(self.dtype()), RuntimeError,
+           "index_add: alpha {} does not fit in {}", alpha, self.dtype());
   return index_rows_shape("index_add", self, dim, index, source);
 }
 
@@ -93,7 +95,10 @@ void index_add_kernel(Tensor& result, int64_t dim, const Tensor& index, const Te
                       const Scalar& alpha) {
   bool plain = !alpha.is_complex() && alpha.to_double() == 1;
   NoGradGuard no_grad;
-  Tensor scaled = plain || result.dtype() == DType::Bool ? source : mul(source, alpha);
+  bool integers = !is_inexact(result.dtype());  // as torch: the factor is cut to the dtype
+  Tensor scaled = plain || result.dtype() == DType::Bool ? source
+                  : integers                             ? mul(source, Scalar(alpha.to_int()))
+                                                         : mul(source, alpha);
   write_rows("index_add", result, dim, index, scaled,
              [](const RowsArgs& rows, const Tensor& x, const Tensor& from) {
                index_combine_rows(Combine::Sum, x.dtype(), rows, x->data, from->data);

@@ -105,6 +105,8 @@ def test_fake_quantisation_passes_gradients_where_nothing_is_cut_off():
     y.sum().backward()
     assert y.tolist() == [-0.5, -0.5, 0, 0.5, 1.5, 1.5]
     assert x.grad.tolist() == [0, 0, 1, 1, 1, 1]
+
+
 def test_powers_by_a_number_are_roots_and_products_where_they_can_be():
     x = torch.tensor([-math.inf, -0.0, 4.0], requires_grad=True)
     root, inverse = x**0.5, x**-0.5
@@ -138,3 +140,12 @@ def test_operands_that_lie_across_give_what_their_copies_give(name):
     y.mul_(across)
     assert torch.equal(y, x * x)
     assert torch.equal((across[:, ::2] == x[:, ::2]).all(), torch.tensor(True))
+
+
+def test_index_add_cuts_its_factor_to_integers():
+    zeros, at = torch.zeros(2, dtype=torch.int64), torch.tensor([0])
+    for alpha, expected in ((0.5, 0), (2.5, 10)):
+        source = torch.full((1,), 5, dtype=torch.int64)
+        assert zeros.index_add(0, at, source, alpha=alpha).tolist() == [expected, 0]
+    with pytest.raises(RuntimeError, match="index_add: alpha .* does not fit in float32"):
+        torch.zeros(2).index_add(0, at, torch.ones(1), alpha=1j)
