@@ -21,7 +21,7 @@ def enlarged(value, device):
         return [enlarged(v, device) for v in value]
     if isinstance(value, dict):
         return {k: enlarged(v, device) for k, v in value.items()}
-    if not isinstance(value, fl.Tensor):
+    if not isinstance(value, fl.Tensor) or value.layout != fl.strided:
         return value
     value = value if value.dtype in (fl.bool, fl.int64) else value.to(fl.uint8)
     value = value.to(device)

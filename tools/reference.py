@@ -23,7 +23,7 @@ PAGES = "README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE docs 
 FORMS = {
     "function": "flambeau.{}",
     "nn": "flambeau.nn.functional.{}",
-    **{place: f"flambeau.{place}.{{}}" for place in ("linalg", "fft", "special")},
+    **{place: f"flambeau.{place}.{{}}" for place in ("linalg", "fft", "special", "sparse")},
     "method": "flambeau.Tensor.{}",
     "inplace": "{}_",
     "out": "out=",

@@ -274,6 +274,7 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const Tensor& we
 std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const Tensor& weight,
                                                           const Tensor& bias, int64_t, int64_t,
                                                           int64_t, int64_t group, double eps) {
+  Tensor result = std::get<0>(_group_norm(input, weight, bias, group, eps));  // checks them all
   // The statistics are results here, and differentiable.
   DType wide = is_half(input.dtype()) ? DType::Float32 : input.dtype();
   int64_t count = input.numel() ? input.numel() / (input.size(0) * group) : 0;
@@ -281,8 +282,7 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
   constexpr int64_t kLast = -1;
   Tensor mean_of = mean(rows, IntList(&kLast, 1)), centred = rows - unsqueeze(mean_of, -1);
   Tensor deviation = rsqrt(mean(centred * centred, IntList(&kLast, 1)) + Scalar(eps));
-  return {std::get<0>(_group_norm(input, weight, bias, group, eps)), to(mean_of, input.dtype()),
-          to(deviation, input.dtype())};
+  return {result, to(mean_of, input.dtype()), to(deviation, input.dtype())};
 }
 
 }  // namespace flambeau::ops

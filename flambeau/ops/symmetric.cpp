@@ -173,7 +173,7 @@ class System {
 void check_pivots(const int32_t* pivots, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     FL_CHECK(pivots[i] != 0 && std::abs(int64_t(pivots[i])) <= n, RuntimeError,
-             "linalg.ldl_solve: pivots must lie in [1, {0}] or [-{0}, -1], got {1}", n, pivots[i]);
+             "linalg.ldl_solve: pivots must lie in [1, {}] or [-{}, -1], got {}", n, n, pivots[i]);
     if (pivots[i] > 0) continue;
     FL_CHECK(i + 1 < n && pivots[i + 1] == pivots[i], RuntimeError,
              "linalg.ldl_solve: negative pivots come in equal twos, got {} alone in place {}",

@@ -122,7 +122,7 @@ def test_powers_by_a_number_are_roots_and_products_where_they_can_be():
 def test_gelu_keeps_its_digits_where_it_vanishes(dtype):
     x = torch.linspace(-9, 9, 1001).to(dtype)
     exact = [v * 0.5 * math.erfc(-v / math.sqrt(2)) for v in x.tolist()]
-    tolerance = 2e-5 if dtype == torch.float32 else 2**-8
+    tolerance = 4e-5 if dtype == torch.float32 else 2**-8
     for got, wanted in zip(F.gelu(x).tolist(), exact):
         assert got == pytest.approx(wanted, rel=tolerance, abs=2e-12)
 
