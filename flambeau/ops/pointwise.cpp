@@ -198,51 +198,6 @@ void run_tiles(const Call& call, const Iteration& it, char* const* at, int64_t n
   }
 }
 
-// An input whose next dim is the contiguous one: read along the innermost, every element would cost
-// a cache line.
-bool lies_across(const Operand& o) {
-  int64_t width = itemsize(o.dtype);
-  return o.strides[0] != width && o.strides[0] != 0 && o.strides[1] == width;
-}
-
-constexpr int64_t kBlockRows = 16, kBlockColumns = 128;
-constexpr int kMostAcross = 2;
-
-bool has_blocks(const Iteration& it) {
-  int across = 0;
-  for (int k = 1; k < it.count; k++) across += it.next() > 1 && lies_across(it.operands[k]);
-  return across > 0 && across <= kMostAcross && it.next() >= kBlockRows / 2 &&
-         it.inner() >= kBlockRows && it.inner() <= 2 * kGrain;
-}
-
-// Rows of a plane, a block at a time: what lies across is turned into a tile first.
-void run_blocks(const Call& call, const Iteration& it, char* const* at, int64_t rows, int64_t n) {
-  alignas(64) char turned[kMostAcross][kBlockRows * kBlockColumns * 16];
-  Iteration straight = it;
-  for (int64_t start = 0; start < n; start += kBlockColumns) {
-    int64_t sizes[2] = {rows, std::min(kBlockColumns, n - start)};
-    char* from[kMaxOperands];
-    int64_t row_step[kMaxOperands];
-    int across = 0;
-    for (int k = 0; k < it.count; k++) {
-      const Operand& o = it.operands[k];
-      from[k] = at[k] + start * o.strides[0];
-      row_step[k] = o.strides[1];
-      if (k == 0 || !lies_across(o)) continue;
-      int64_t width = itemsize(o.dtype), strides[2] = {1, o.strides[0] / width},
-              tile[2] = {kBlockColumns, 1};
-      copy_strided(width, 2, sizes, from[k], strides, turned[across], tile);
-      from[k] = turned[across++];
-      row_step[k] = kBlockColumns * width;
-      straight.operands[k].strides[0] = width;
-    }
-    for (int64_t r = 0; r < rows; r++) {
-      run_tiles(call, straight, from, sizes[1]);
-      for (int k = 0; k < it.count; k++) from[k] += row_step[k];
-    }
-  }
-}
-
 // Every operand native and contiguous along the innermost dim: the loop may run over whole rows.
 bool has_plain_rows(const Call& call, const Iteration& it) {
   for (int k = 0; k < it.count; k++) {
@@ -259,11 +214,6 @@ void iterate(const Call& call, const Tensor& result, Inputs inputs) {
   it.add(result);
   for (const Tensor* t : inputs) it.add(*t);
   it.plan();
-  if (has_blocks(it)) {
-    return it.for_blocks(kBlockRows, [&](char* const* at, int64_t rows, int64_t n) {
-      run_blocks(call, it, at, rows, n);
-    });
-  }
   bool plain = has_plain_rows(call, it);
   it.for_rows([&](char* const* at, int64_t n) {
     if (!plain) return run_tiles(call, it, at, n);
