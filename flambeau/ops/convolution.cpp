@@ -31,11 +31,12 @@ Ints output_sizes(IntList input, IntList weight, IntList stride, IntList padding
     if (transposed) {
       sizes.push_back((in - 1) * step - 2 * pad + reach + setting(output_padding, i));
     } else {
-      FL_CHECK(in + 2 * pad >= reach, RuntimeError,
+      int64_t room = window_room(in, weight[i + 2], pad, setting(dilation, i));
+      FL_CHECK(room >= 0, RuntimeError,
                "convolution: the kernel reaches over {} elements, dim {} of input {} has {} with "
                "padding {}",
                reach, i + 2, input, in, pad);
-      sizes.push_back((in + 2 * pad - reach) / step + 1);
+      sizes.push_back(room / step + 1);
     }
     FL_CHECK(sizes.back() >= 0, RuntimeError,
              "convolution: the result would have size {} in dim {}", sizes.back(), i + 2);

@@ -32,29 +32,35 @@ struct Rotation {
   }
 };
 
-// a (n x n, Hermitian) becomes diagonal; the rows of v the conjugates of its eigenvectors.
-template <class T>
-void diagonalise(T* a, T* v, int64_t n) {
+// Jacobi's sweeps over all pairs, until none needs a turn; v begins as the identity. turned(p, q)
+// turns a pair and says whether it had to.
+template <class T, class F>
+void sweep_pairs(T* v, int64_t n, const F& turned) {
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < n; j++) v[i * n + j] = T(i == j);
   bool busy = n > 1;
   for (int sweep = 0; busy && sweep < kSweeps; sweep++) {
     busy = false;
-    for (int64_t p = 0; p < n; p++) {
-      for (int64_t q = p + 1; q < n; q++) {
-        double app = std::real(a[p * n + p]), aqq = std::real(a[q * n + q]);
-        double size = std::abs(a[p * n + q]);
-        if (!(size > kTiny * std::sqrt(std::fabs(app * aqq))) || size < 1e-300) continue;
-        busy = true;
-        Rotation<T> r(app, a[p * n + q], aqq);
-        Rotation<T> adjoint_r = r;
-        adjoint_r.s = conjugate(r.s);
-        for (int64_t k = 0; k < n; k++) r.turn(a[k * n + p], a[k * n + q]);
-        for (int64_t k = 0; k < n; k++) adjoint_r.turn(a[p * n + k], a[q * n + k]);
-        for (int64_t k = 0; k < n; k++) adjoint_r.turn(v[p * n + k], v[q * n + k]);
-      }
-    }
+    for (int64_t p = 0; p < n; p++)
+      for (int64_t q = p + 1; q < n; q++) busy |= turned(p, q);
   }
+}
+
+// a (n x n, Hermitian) becomes diagonal; the rows of v the conjugates of its eigenvectors.
+template <class T>
+void diagonalise(T* a, T* v, int64_t n) {
+  sweep_pairs(v, n, [=](int64_t p, int64_t q) {
+    double app = std::real(a[p * n + p]), aqq = std::real(a[q * n + q]);
+    double size = std::abs(a[p * n + q]);
+    if (!(size > kTiny * std::sqrt(std::fabs(app * aqq))) || size < 1e-300) return false;
+    Rotation<T> r(app, a[p * n + q], aqq);
+    Rotation<T> adjoint_r = r;
+    adjoint_r.s = conjugate(r.s);
+    for (int64_t k = 0; k < n; k++) r.turn(a[k * n + p], a[k * n + q]);
+    for (int64_t k = 0; k < n; k++) adjoint_r.turn(a[p * n + k], a[q * n + k]);
+    for (int64_t k = 0; k < n; k++) adjoint_r.turn(v[p * n + k], v[q * n + k]);
+    return true;
+  });
 }
 
 // Places in the order of the values.
@@ -100,24 +106,16 @@ void complete_basis(T* q, int64_t from, int64_t count, int64_t n) {
 // rotations gather in the rows of v.
 template <class T>
 void orthogonalise(T* w, T* v, int64_t m, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < n; j++) v[i * n + j] = T(i == j);
-  bool busy = n > 1;
-  for (int sweep = 0; busy && sweep < kSweeps; sweep++) {
-    busy = false;
-    for (int64_t p = 0; p < n; p++) {
-      for (int64_t q = p + 1; q < n; q++) {
-        T *x = w + p * m, *y = w + q * m;
-        double a = std::real(dot(x, x, m)), d = std::real(dot(y, y, m));
-        T b = dot(x, y, m);
-        if (!(std::abs(b) > kTiny * std::sqrt(a * d)) || std::abs(b) < 1e-300) continue;
-        busy = true;
-        Rotation<T> r(a, b, d);
-        for (int64_t i = 0; i < m; i++) r.turn(x[i], y[i]);
-        for (int64_t i = 0; i < n; i++) r.turn(v[p * n + i], v[q * n + i]);
-      }
-    }
-  }
+  sweep_pairs(v, n, [=](int64_t p, int64_t q) {
+    T *x = w + p * m, *y = w + q * m;
+    double a = std::real(dot(x, x, m)), d = std::real(dot(y, y, m));
+    T b = dot(x, y, m);
+    if (!(std::abs(b) > kTiny * std::sqrt(a * d)) || std::abs(b) < 1e-300) return false;
+    Rotation<T> r(a, b, d);
+    for (int64_t i = 0; i < m; i++) r.turn(x[i], y[i]);
+    for (int64_t i = 0; i < n; i++) r.turn(v[p * n + i], v[q * n + i]);
+    return true;
+  });
 }
 
 // One matrix, m >= n: left singular vectors in the rows of u (lefts x m), right ones in those of v.

@@ -47,7 +47,35 @@ def _one_of(**given):
     return names[0]
 
 
-class MultivariateNormal(Distribution):
+def _factor_of(name, matrix):
+    """The lower Cholesky factor of the covariance that `matrix` is, inverts or is made of."""
+    if name == "scale_tril":
+        return matrix
+    cholesky = name == "covariance_matrix"
+    return flambeau.linalg.cholesky(matrix) if cholesky else precision_to_scale_tril(matrix)
+
+
+class _Spread:
+    """A spread kept as one Cholesky factor, from which its three forms are made when asked for."""
+
+    def _whole(self, matrix):
+        raise NotImplementedError
+
+    @lazy_property
+    def scale_tril(self):
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        factor = self._unbroadcasted_scale_tril
+        return self._whole(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self):
+        return self._whole(flambeau.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(Distribution, _Spread):
     """Normal vectors with mean `loc`; their spread is given as covariance, precision or Cholesky factor."""
 
     arg_constraints = {
@@ -85,31 +113,13 @@ class MultivariateNormal(Distribution):
         self.__dict__[name] = matrix.expand(batch + matrix.shape[-2:])
         self.loc = loc.expand(batch + loc.shape[-1:])
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = flambeau.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._unbroadcasted_scale_tril = _factor_of(name, matrix)
 
     def _expand_rest(self, new, shape):
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
 
     def _whole(self, matrix):
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self):
-        return self._whole(flambeau.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
@@ -241,7 +251,7 @@ class LowRankMultivariateNormal(Distribution):
         return result if not self._batch_shape else result.expand(self._batch_shape)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(ExponentialFamily, _Spread):
     """Sums of `df` outer products of normal vectors with mean zero; df is above n - 1.
 
     Samples by Bartlett's decomposition: chi variables on the diagonal, normal ones below.
@@ -287,12 +297,7 @@ class Wishart(ExponentialFamily):
                 f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}."
             )
         super().__init__(batch, event, validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = flambeau.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._unbroadcasted_scale_tril = _factor_of(name, matrix)
         self._make_chi2()
 
     def _make_chi2(self):
@@ -306,20 +311,8 @@ class Wishart(ExponentialFamily):
         new._make_chi2()
         return new
 
-    _whole = property(lambda self: lambda m: m.expand(self._batch_shape + self._event_shape))
-
-    @lazy_property
-    def scale_tril(self):
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self):
-        return self._whole(flambeau.cholesky_inverse(self._unbroadcasted_scale_tril))
+    def _whole(self, matrix):
+        return matrix.expand(self._batch_shape + self._event_shape)
 
     @property
     def mean(self):
