@@ -12,12 +12,11 @@ namespace {
 
 constexpr size_t kNodeBlock = 384;  // a product with two saved operands takes 280
 
-void drop_edges(Node* node) {
+void drop_edges(const Node* node) {
   for (int i = 0; i < node->edge_count; i++) {
-    Edge& e = node->edges[i];
+    const Edge& e = node->edges[i];
     if (e.node) e.node->decref();
     if (e.leaf) e.leaf->decref();
-    e = Edge{};
   }
 }
 
@@ -29,21 +28,21 @@ void drop_hooks(std::vector<H>& hooks) {
   hooks.clear();
 }
 
+[[gnu::noinline]] void free_hooks(NodeHooks* hooks) {
+  drop_hooks(hooks->pre);
+  drop_hooks(hooks->before);
+  drop_hooks(hooks->after);
+  delete hooks;
+}
+
 void free_node(Node* node) {
   const NodeType* type = node->type;
-  if (node->py_owned) drop_node_object(node);
-  type->release(node);
+  if (FL_UNLIKELY(node->py_owned)) drop_node_object(node);
   drop_edges(node);
-  if (node->hooks) {
-    drop_hooks(node->hooks->pre);
-    drop_hooks(node->hooks->before);
-    drop_hooks(node->hooks->after);
-    delete node->hooks;
-  }
-  delete node->more_grads;
-  for (Location* l : {&node->location, &node->freed_by}) {
-    if (l->code && location_hooks.drop) location_hooks.drop(*l);
-  }
+  if (FL_UNLIKELY(node->hooks != nullptr)) free_hooks(node->hooks);
+  if (FL_UNLIKELY(node->more_grads != nullptr)) delete node->more_grads;
+  if (node->location.code) location_hooks.drop(node->location);
+  if (FL_UNLIKELY(node->freed_by.code != nullptr)) location_hooks.drop(node->freed_by);
   bool own_edges = node->edges_allocated;
   Edge* edges = node->edges;
   type->destroy(node);
@@ -97,6 +96,9 @@ void Node::decref() {
     free_node(node);
   }
 }
+
+void InputFit::keep_sizes(const Tensor& input) { sizes_ = new Ints(input.sizes()); }
+void InputFit::drop_sizes() { delete sizes_; }
 
 bool recording(TensorList list) {
   if (!tls.grad) return false;

@@ -106,6 +106,12 @@ FL_API extern void (*drop_node_object)(Node* node);
 // An input (or another tensor) kept for the backward pass, with the version it had.
 class Saved {
  public:
+  Saved() = default;
+  Saved(Saved&& o) noexcept
+      : t_(std::move(o.t_)), version_(o.version_), packed_(std::exchange(o.packed_, nullptr)) {}
+  ~Saved() {
+    if (FL_UNLIKELY(packed_ != nullptr)) saved_hooks.drop(packed_);
+  }
   FL_API void set(const Tensor& t);
   // The tensor, or an error that names the op that saved it and the one that changed it.
   FL_API Tensor get(const Node* node, const char* name) const;
@@ -124,6 +130,11 @@ class Saved {
 // (leave_node).
 class SavedResult {
  public:
+  SavedResult() = default;
+  SavedResult(const SavedResult&) = delete;
+  ~SavedResult() {
+    if (FL_UNLIKELY(packed_ != nullptr)) saved_hooks.drop(packed_);
+  }
   FL_API void set(const Tensor& result, int output_nr = 0);
   FL_API Tensor get(Node* node, const char* name) const;
   FL_API void clear();
@@ -202,14 +213,16 @@ class InputFit {
  public:
   InputFit() = default;
   InputFit(const InputFit&) = delete;
-  ~InputFit() { delete sizes_; }
+  ~InputFit() {
+    if (FL_UNLIKELY(sizes_ != nullptr)) drop_sizes();
+  }
   void set(const Tensor& input) {  // where the derivative has the input's sizes already
     if (input.defined()) dtype_ = input.dtype();
   }
   void set(const Tensor& input, const Tensor& result) {
     if (!input.defined()) return;
     dtype_ = input.dtype();
-    if (FL_UNLIKELY(!(input.sizes() == result.sizes()))) sizes_ = new Ints(input.sizes());
+    if (FL_UNLIKELY(!(input.sizes() == result.sizes()))) keep_sizes(input);
   }
   Tensor operator()(Tensor grad) const {
     if (!grad.defined()) return grad;
@@ -219,6 +232,9 @@ class InputFit {
   }
 
  private:
+  FL_API void keep_sizes(const Tensor& input);  // the rare ones, kept out of every node's code
+  FL_API void drop_sizes();
+
   Ints* sizes_ = nullptr;
   DType dtype_{};
 };

@@ -22,14 +22,15 @@ constexpr Layout kLayouts[] = {
     {0x030b, 56, 8, 32, 56, 184}, {0x030c, 56, 0, 0, 56, 192}, {0x030d, 72, -1, 0, 56, 200}};
 const Layout* layout;
 PyTypeObject* code_type;
+PyThreadState* importer;  // of the thread that counts alone, until the interpreter ends
 
 char* at(const void* place, long offset) {
   return *reinterpret_cast<char* const*>(static_cast<const char*>(place) + offset);
 }
 
 // Borrowed code object, null where no Python code is running.
-bool read_frame(PyObject*& code, int32_t& offset) {
-  PyThreadState* state = PyGILState_GetThisThreadState();
+inline bool read_frame(PyObject*& code, int32_t& offset) {
+  PyThreadState* state = tls.counts_alone ? importer : PyGILState_GetThisThreadState();
   if (!state) return false;
   char* frame = at(state, layout->state);
   if (frame && layout->cframe >= 0) frame = at(frame, layout->cframe);
@@ -78,7 +79,7 @@ std::atomic<bool> any_waiting;
 
 void drop(Location& where) {
   auto* code = static_cast<PyObject*>(std::exchange(where.code, nullptr));
-  if (!code || !Py_IsInitialized()) return;
+  if (!code || !importer) return;
   bool held = tls.counts_alone || (PyGILState_Check && PyGILState_Check());
   if (FL_LIKELY(held)) {
     Py_DECREF(code);
@@ -116,7 +117,7 @@ std::string attribute(PyObject* o, const char* name) {
 
 // "train.py:12 in forward"
 std::string describe(const Location& where) {
-  if (!where.code || !Py_IsInitialized()) return {};
+  if (!where.code || !importer) return {};
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -170,6 +171,8 @@ void init_location(PyObject* module) {
   Ref types = own(PyImport_ImportModule("types"));
   code_type =
       reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(types.get(), "CodeType")));
+  importer = PyThreadState_Get();
+  if (Py_AtExit([] { importer = nullptr; }) != 0) fail<RuntimeError>("too many exit functions");
   long version = PyLong_AsLong(PySys_GetObject("hexversion")) >> 16;
   for (const Layout& known : kLayouts)
     if (known.version == version) layout = &known;

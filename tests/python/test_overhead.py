@@ -29,7 +29,7 @@ def test_ops_on_one_element():
     t = times({"call": "f()", "mul": "x * x", "number": "2 * x", "grad": "g * g"}, names)
     assert t["mul"] <= 5 * t["call"]
     assert t["number"] <= 1.3 * t["mul"]
-    assert t["grad"] <= 3.5 * t["mul"]
+    assert t["grad"] <= 1.8 * t["mul"]
 
 
 def test_modules_cost_little():
@@ -49,10 +49,8 @@ def test_adam_over_many_small_tensors():
     for p in params:
         p.grad = torch.rand(16) - 0.5
     opt = optim.Adam(params, lr=0.01)
-    plain = [float(i) for i in range(3000)]
-    names = {"opt": opt, "plain": plain}
-    t = times({"step": "opt.step()", "list": "[v * v + v for v in plain]"}, names, 1, 20)
-    assert t["step"] <= 8 * t["list"]  # 1.5 ms where 6000 operations of Python take 0.2
+    t = times({"step": "opt.step()"}, {"opt": opt}, 1, 40)
+    assert t["step"] <= 1.5e-3
 
 
 def ulps(a, b):
