@@ -234,8 +234,8 @@ bool is_whole_mask(const Tensor& self, TensorList indices) {
 
 void check_index_devices(std::string_view op, const Tensor& self, TensorList indices) {
   for (const Tensor& index : indices) {
-    FL_CHECK(!index.defined() || index.device() == self.device() || index.ndim() == 0 ||
-                 index.device().type == DeviceType::CPU,
+    FL_CHECK(!index.defined() || index.device() == self.device() ||
+                 (index.ndim() == 0 && has_memory(index)) || index.device().type == DeviceType::CPU,
              RuntimeError, "{}: indices must be on {} or on the cpu, got {}", op, self.device(),
              index.device());
     FL_CHECK(!index.defined() || !is_mask(index) || has_memory(index), NotImplementedError,

@@ -58,7 +58,7 @@ class Factors {
     int64_t row = k;
     for (int64_t i = k + 1; i < n_; i++)
       if (size_of(at(i, k)) > most) most = size_of(at(i, k)), row = i;
-    if (std::max(here, most) == 0) return {-1, false};
+    if (row == k) return {here == 0 ? -1 : k, false};  // nothing below, or nothing but NaN
     if (here >= alpha * most) return {k, false};
     double in_row = 0;
     for (int64_t j = k; j < row; j++) in_row = std::max(in_row, size_of(at(row, j)));

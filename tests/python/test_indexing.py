@@ -356,6 +356,16 @@ def test_meta_tensors_have_the_right_shapes():
         x[x > 0]
 
 
+def test_index_without_values_needs_a_tensor_without_values():
+    one, nowhere = fl.tensor(1), fl.tensor(1, device="meta")
+    x = fl.zeros(2, 3)
+    for indices in ([nowhere], [one, nowhere], [None, nowhere]):
+        with pytest.raises(RuntimeError, match="indices must be on"):
+            fl.index(x, indices)
+        with pytest.raises(RuntimeError, match="indices must be on"):
+            x.index_put_(indices, fl.tensor(1.0))
+
+
 class Marked(fl.Tensor):
     pass
 

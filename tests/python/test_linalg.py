@@ -1,5 +1,7 @@
 """Factorisations whose signs are free: what the factors multiply to, and derivatives of what does not depend on signs."""
 
+import math
+
 import pytest
 
 import flambeau as torch
@@ -251,3 +253,10 @@ def test_cholesky_systems_have_the_derivative_of_the_product(upper, dtype):
 
 def test_linalg_has_matmul():
     assert torch.linalg.matmul(torch.ones(2, 3), torch.ones(3)).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_ldl_of_nan_stays_within_the_matrix(n):
+    factors, pivots, info = torch.linalg.ldl_factor_ex(torch.full((n, n), math.nan))
+    assert factors.tril().isnan().sum() == n * (n + 1) // 2
+    assert pivots.tolist() == list(range(1, n + 1)) and info == 0
