@@ -143,21 +143,24 @@ double polygamma(double n, double x) {
   return sign * std::exp(log_gamma(n + 1)) * zeta(n + 1, x);
 }
 
+// At the ends one argument decides alone, even if the other is NaN.
 double igamma(double a, double x) {
-  if (!(a >= 0 && x >= 0)) return kNaN;
+  if (a < 0 || x < 0) return kNaN;
   if (a == 0) return x > 0 ? 1 : kNaN;
   if (x == 0) return 0;
   if (std::isinf(a)) return std::isinf(x) ? kNaN : 0;
   if (std::isinf(x)) return 1;
+  if (std::isnan(a + x)) return kNaN;
   return x < a + 1 ? lower_series(a, x) : 1 - upper_fraction(a, x);
 }
 
 double igammac(double a, double x) {
-  if (!(a >= 0 && x >= 0)) return kNaN;
+  if (a < 0 || x < 0) return kNaN;
   if (a == 0) return x > 0 ? 0 : kNaN;
   if (x == 0) return 1;
   if (std::isinf(a)) return std::isinf(x) ? kNaN : 1;
   if (std::isinf(x)) return 0;
+  if (std::isnan(a + x)) return kNaN;
   if (x < 1.1) return upper_series(a, x);
   return x < a + 1 ? 1 - lower_series(a, x) : upper_fraction(a, x);
 }

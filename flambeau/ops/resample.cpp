@@ -159,18 +159,22 @@ struct Resize {
              dims, out);
     check_sizes(op, x, out);
     bool nearest = filter == Filter::Nearest || filter == Filter::NearestExact;
-    FL_CHECK(nearest || is_inexact(x.dtype()), NotImplementedError,
+    bool bytes = !nearest && dims == 2 && x.dtype() == DType::UInt8;
+    FL_CHECK(nearest || bytes || is_inexact(x.dtype()), NotImplementedError,
              "{}: the input must be floating, got {}", op, x.dtype());
-    // Half types are summed in float and rounded once.
-    bool half = !nearest && is_half(x.dtype());
-    Tensor y = half ? to(x, DType::Float32) : x;
+    // Half types are summed in float and rounded once, the bytes of pictures along each dim, rows
+    // first.
+    bool narrow = bytes || (!nearest && is_half(x.dtype()));
+    Tensor y = narrow ? to(x, DType::Float32) : x;
     bool wide = y.dtype() == DType::Float64 || y.dtype() == DType::Complex128;
-    for (size_t d = 0; d < dims; d++) {
+    for (size_t i = 0; i < dims; i++) {
+      size_t d = bytes ? dims - 1 - i : i;
       Scale factor = factors.begin()[d];
       y = wide ? resize_dim<double>(y, int64_t(d) + 2, out[d], filter, align, factor)
                : resize_dim<float>(y, int64_t(d) + 2, out[d], filter, align, factor);
+      if (bytes) y = clamp(floor(y + Scalar(0.5)), Scalar(0), Scalar(255));
     }
-    return half ? to(y, x.dtype()) : y;
+    return narrow ? to(y, x.dtype()) : y;
   }
 
   // The form that interpolate calls: sizes or factors.

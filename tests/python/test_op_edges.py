@@ -149,3 +149,39 @@ def test_index_add_cuts_its_factor_to_integers():
         assert zeros.index_add(0, at, source, alpha=alpha).tolist() == [expected, 0]
     with pytest.raises(RuntimeError, match="index_add: alpha .* does not fit in float32"):
         torch.zeros(2).index_add(0, at, torch.ones(1), alpha=1j)
+
+
+def test_softshrink_refuses_a_negative_width():
+    for lambd in (-0.5, math.nan):
+        with pytest.raises(RuntimeError, match="softshrink"):
+            F.softshrink(torch.ones(2), lambd)
+
+
+def test_float_power_writes_into_out():
+    out = torch.empty(2, dtype=torch.float64)
+    assert torch.float_power(torch.tensor([2, 3]), 2, out=out) is out
+    assert out.tolist() == [4, 9]
+
+
+def test_bytes_of_pictures_are_resized_and_rounded():
+    x = torch.tensor([[[[0, 255], [255, 0]]]], dtype=torch.uint8)
+    y = F.interpolate(x, size=(1, 4), mode="bilinear", align_corners=True)
+    assert y.dtype is torch.uint8 and y.tolist() == [[[[0, 85, 170, 255]]]]
+    wide = F.interpolate(x, scale_factor=2, mode="bicubic")
+    assert wide.dtype is torch.uint8 and wide.min() == 0 and wide.max() == 255
+
+
+def test_embedding_refuses_a_weight_without_rows():
+    with pytest.raises(RuntimeError, match="two dims"):
+        F.embedding(torch.tensor([0]), torch.tensor(1.0))
+
+
+def test_incomplete_gamma_at_the_ends():
+    nan, inf = math.nan, math.inf
+    a, x = (
+        torch.tensor([nan, nan, inf, inf, 0.0, nan, -1.0]),
+        torch.tensor([0.0, inf, nan, inf, nan, 1, inf]),
+    )
+    lower, upper = [0, 1, 0, nan, nan, nan, nan], [1, 0, 1, nan, nan, nan, nan]
+    assert torch.igamma(a, x).tolist() == pytest.approx(lower, nan_ok=True)
+    assert torch.igammac(a, x).tolist() == pytest.approx(upper, nan_ok=True)

@@ -214,10 +214,11 @@ def normalize(
     return input / norm if out is None else flambeau.div(input, norm, out=out)
 
 
-def _wrap_padding_idx(padding_idx, rows):
+def _wrap_padding_idx(padding_idx, weight):
     """A padding index counted from the start, -1 for none."""
     if padding_idx is None:
         return -1
+    rows = weight.size(0)
     if not -rows <= padding_idx < rows:
         raise AssertionError(f"padding_idx must be in [{-rows}, {rows - 1}], got {padding_idx}")
     return padding_idx + rows if padding_idx < 0 else padding_idx
@@ -236,7 +237,7 @@ def embedding(
 
     `max_norm` first scales longer rows down to it, in place.
     """
-    padding_idx = _wrap_padding_idx(padding_idx, weight.size(0))
+    padding_idx = _wrap_padding_idx(padding_idx, weight)
     if max_norm is not None:
         input = input.contiguous()
         _renorm(weight, input, max_norm, norm_type)

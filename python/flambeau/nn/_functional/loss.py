@@ -473,7 +473,7 @@ def linear_cross_entropy(
     if linear_weight.dim() > 2:
         outputs = linear_weight.shape[:-1]
         if input.dim() != 2:
-            raise ValueError(
+            raise RuntimeError(
                 f"linear_cross_entropy: weight {tuple(linear_weight.shape)} needs a 2D input, "
                 f"got {input.dim()}D"
             )
