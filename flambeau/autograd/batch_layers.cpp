@@ -173,41 +173,26 @@ void class_loss_rule(BatchCall& c) {
 
 // ---- recurrent layers ----
 
-// Weights that differ by example: the steps written out.
-void lstm_steps(BatchCall& c) {
-  Restore<Level*> active(tls.levels, &c.level);
-  const Tensor &input = c.tensor(0), &weight = c.tensor(3), &bias = c.tensor(4);
-  Tensor h = c.tensor(1), cell = c.tensor(2);
-  int64_t steps = input.size(0);
-  bool reverse = c.integer(5);
-  std::vector<Tensor> states(static_cast<size_t>(steps)), cells = states, gates = states;
-  for (int64_t s = 0; s < steps; s++) {
-    size_t t = size_t(reverse ? steps - 1 - s : s);
-    Tensor sums = ops::select(input, 0, int64_t(t)) + ops::linear(h, weight, bias);
-    std::vector<Tensor> g = ops::chunk(sums, 4, -1);
-    for (size_t k = 0; k < 4; k++) g[k] = k == 2 ? ops::tanh(g[k]) : ops::sigmoid(g[k]);
-    cell = g[1] * cell + g[0] * g[2];
-    h = g[3] * ops::tanh(cell);
-    states[t] = h;
-    cells[t] = cell;
-    gates[t] = ops::detach(ops::cat(g, -1));
-  }
-  put(c.results, std::tuple(ops::stack(states), ops::stack(cells), ops::stack(gates)));
-  c.finished = true;
+// (B, rows, *) <-> (rows * B, *)
+Tensor within_rows(const Tensor& t) {
+  return t.defined() ? ops::flatten(ops::transpose(t, 0, 1), 0, 1) : t;
+}
+Tensor from_rows(const Tensor& t, int64_t batch) {
+  return ops::transpose(ops::unflatten(t, 0, IntList{-1, batch}), 0, 1);
 }
 
-// (steps, batch, gates): the examples join the batch.
-void lstm_layer_rule(BatchCall& c) {
-  bool differs = c.batched(3) || (c.is_tensor(4) && c.batched(4));
-  if (differs && c.tensor(0).size(0) > 0) return lstm_steps(c);
-  if (differs) return loop_rule(c);
-  c.set(0, as_channels(c.full(0)));
-  c.set(1, folded(c.full(1)));
-  c.set(2, folded(c.full(2)));
+// The examples join the batch of every step, unless weights differ by example.
+void recurrent_layer_rule(BatchCall& c) {
+  if (c.batched(3) || c.batched(4) || c.batched(5)) return loop_rule(c);
+  const int at = c.find("sizes");
+  Ints sizes = c.ints(at);
+  for (int i = 0; i < 3; i++) c.set(i, within_rows(c.full(i)));
+  for (int64_t& n : sizes) n *= c.size();
+  c.set(at, sizes);
   c.run();
   for (int i = 0; i < c.results.count; i++) {
     Tensor& t = c.results.tensors[size_t(i)];
-    t = from_channels(t, c.size());
+    t = t.ndim() == 1 ? ops::zeros({c.size(), 0}, t.dtype()) : from_rows(t, c.size());
   }
 }
 
@@ -223,7 +208,7 @@ void add_layer_rules(BatchRules& rules) {
   add_rules(rules, {"embedding_bag", "ctc_loss"}, loop_rule);
   rules["convolution"] = convolution_rule;
   rules["_convolution_weight"] = convolution_weight_rule;
-  rules["_lstm_layer"] = lstm_layer_rule;
+  rules["_recurrent_layer"] = recurrent_layer_rule;
   rules["_layer_norm"] = layer_norm_rule;
   rules["_group_norm"] = group_norm_rule;
   rules["_batch_norm"] = batch_norm_rule;

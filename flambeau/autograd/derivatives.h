@@ -99,10 +99,11 @@ std::tuple<Tensor, Tensor, Tensor> attention_grads(const Tensor& g, const Tensor
                                                    const Tensor& mask, const Tensor& values,
                                                    const Tensor& logsumexp, bool is_causal,
                                                    double scale, std::array<bool, 3> wanted);
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_grads(
-    const Tensor& g_output, const Tensor& g_cells, const Tensor& input, const Tensor& hx,
-    const Tensor& cx, const Tensor& w_hh, const Tensor& b_hh, const Tensor& output,
-    const Tensor& cells, const Tensor& gates, bool reverse, std::array<bool, 5> wanted);
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> recurrent_layer_grads(
+    const Tensor& g_output, const Tensor& g_last, const Tensor& g_last_cell, const Tensor& input,
+    const Tensor& hx, const Tensor& cx, const Tensor& w_hh, const Tensor& b_hh, const Tensor& w_hr,
+    const Tensor& output, const Tensor& cells, const Tensor& kept, IntList sizes,
+    std::string_view mode, bool reverse, bool for_backward, std::array<bool, 6> wanted);
 std::tuple<Tensor, Tensor, Tensor> batch_norm_grads(const Tensor& g, const Tensor& input,
                                                     const Tensor& weight, const Tensor& mean,
                                                     const Tensor& rstd, bool training, double eps,

@@ -56,23 +56,96 @@ def test_layer_is_a_loop_over_its_cell(name):
     assert (h[0] - out[4]).abs().max().item() < 1e-6
 
 
+KINDS = [("LSTM", {}), ("GRU", {}), ("RNN", {}), ("RNN", {"nonlinearity": "relu"})]
+
+
+def layer_and_cell(name, inputs, hidden, dtype, **options):
+    layer = getattr(nn, name)(inputs, hidden, **options).to(dtype)
+    cell = getattr(nn, name + "Cell")(inputs, hidden, **options).to(dtype)
+    cell.load_state_dict({k[:-3]: v for k, v in layer.state_dict().items()})
+    return layer, cell
+
+
+def assert_equal_grads(one, other):
+    for p, q in zip(one.parameters(), other.parameters()):
+        assert fl.allclose(p.grad, q.grad, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("batch, hidden", [(1, 33), (15, 70), (40, 16)])
 @pytest.mark.parametrize("dtype", [fl.float32, fl.float64])
-def test_lstm_of_many_units_equals_its_cell_in_both_passes(batch, hidden, dtype):
-    layer, cell = nn.LSTM(3, hidden).to(dtype), nn.LSTMCell(3, hidden).to(dtype)
-    cell.load_state_dict({k[:-3]: v for k, v in layer.state_dict().items()})
+@pytest.mark.parametrize("name, options", KINDS)
+def test_many_units_equal_their_cell_in_both_passes(name, options, batch, hidden, dtype):
+    layer, cell = layer_and_cell(name, 3, hidden, dtype, **options)
     x, state, steps = fl.randn(5, batch, 3).to(dtype), None, []
     out, last = layer(x)
     for t in range(5):
         state = cell(x[t], state)
-        steps.append(state[0])
+        steps.append(state[0] if name == "LSTM" else state)
     expected = fl.stack(steps)
     assert (out - expected).abs().max().item() < 1e-6
     weights = fl.randn(5, batch, hidden).to(dtype)
-    ((out * weights).sum() + last[1].sum()).backward()
-    ((expected * weights).sum() + state[1].sum()).backward()
-    for of_layer, of_cell in zip(layer.parameters(), cell.parameters()):
-        assert fl.allclose(of_layer.grad, of_cell.grad, rtol=1e-4, atol=1e-5)
+    end, expected_end = (last[1], state[1]) if name == "LSTM" else (last, state)
+    ((out * weights).sum() + end.sum()).backward()
+    ((expected * weights).sum() + expected_end.sum()).backward()
+    assert_equal_grads(layer, cell)
+
+
+@pytest.mark.parametrize("name, options", [*KINDS, ("LSTM", {"proj_size": 7})])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_packed_batch_has_the_gradients_of_its_sequences(name, options, bidirectional):
+    fl.manual_seed(2)
+    m = getattr(nn, name)(5, 40, num_layers=2, bidirectional=bidirectional, **options).double()
+    other = getattr(nn, name)(5, 40, num_layers=2, bidirectional=bidirectional, **options).double()
+    other.load_state_dict(m.state_dict())
+    sequences = [fl.randn(n, 5, dtype=fl.float64) for n in (9, 7, 7, 6, 5, 5, 2, 1)]
+    packed, last = m(rnn.pack_sequence(sequences))
+    padded = rnn.pad_packed_sequence(packed)[0]
+    alone = [other(s) for s in sequences]
+    for i, s in enumerate(sequences):
+        assert fl.allclose(padded[: len(s), i], alone[i][0])
+    weights = fl.cos(fl.arange(float(padded.size(-1))))
+    ends = last if name == "LSTM" else (last,)
+    ((padded**2 * weights).sum() + sum((e**2).sum() for e in ends)).backward()
+    for out, end in alone:
+        ends = end if name == "LSTM" else (end,)
+        ((out**2 * weights).sum() + sum((e**2).sum() for e in ends)).backward()
+    assert_equal_grads(m, other)
+
+
+@pytest.mark.parametrize("name, options", KINDS)
+def test_gradients_reach_what_requires_them_and_nothing_else(name, options):
+    layer, _ = layer_and_cell(name, 3, 4, fl.float32, **options)
+    layer.requires_grad_(False)
+    x, h = fl.randn(5, 2, 3), fl.zeros(1, 2, 4, requires_grad=True)
+    start = (h, fl.zeros(1, 2, 4)) if name == "LSTM" else h
+    layer(x, start)[0].sum().backward()
+    assert h.grad.abs().sum().item() > 0 and x.grad is None
+    assert all(p.grad is None for p in layer.parameters())
+    with fl.no_grad():
+        assert not layer(x, start)[0].requires_grad
+
+
+@pytest.mark.parametrize("dtype", [fl.bfloat16, fl.float16])
+@pytest.mark.parametrize("name, options", KINDS)
+def test_half_types_compute_in_float32(name, options, dtype):
+    layer, _ = layer_and_cell(name, 3, 40, dtype, **options)
+    wide, _ = layer_and_cell(name, 3, 40, fl.float32, **options)
+    wide.load_state_dict(layer.state_dict())
+    x = fl.randn(20, 4, 3).to(dtype)
+    out, last = layer(x)
+    expected, _ = wide(x.float())
+    assert out.dtype is dtype and (last[0] if name == "LSTM" else last).dtype is dtype
+    assert fl.equal(out, expected.to(dtype))  # rounded once, after all steps
+    out.sum().backward()
+    assert all(p.grad.dtype is dtype for p in layer.parameters())
+
+
+def test_layers_know_their_shapes_without_values():
+    m = nn.LSTM(3, 5, 2, bidirectional=True, proj_size=2, device="meta")
+    out, (h, c) = m(fl.empty(7, 4, 3, device="meta"))
+    assert (out.shape, h.shape, c.shape) == ((7, 4, 4), (4, 4, 2), (4, 4, 5))
+    out.sum().backward()
+    assert m.weight_hr_l0.grad.shape == (2, 5)
 
 
 @pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])

@@ -59,6 +59,22 @@ def test_training_has_the_same_bits_for_any_thread_count(threads):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("batch", [1, 24])
+def test_recurrent_layers_have_the_same_bits_for_any_thread_count(kind, batch, threads):
+    fl.manual_seed(1)
+    net, x = kind(100, 150, bidirectional=True), fl.randn(6, batch, 100)
+    found = set()
+    for n in (1, 2, 4):
+        threads(n)
+        net.zero_grad()
+        out = net(x)[0]
+        (out**2).sum().backward()
+        parts = [out.detach(), *(p.grad for p in net.parameters())]
+        found.add(b"".join(t.numpy().tobytes() for t in parts))
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     "f",
     [

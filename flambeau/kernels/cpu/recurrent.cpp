@@ -5,9 +5,9 @@
 #include "flambeau/core/threadpool.h"
 #include "flambeau/kernels/cpu/gemm_pack.h"
 #include "flambeau/kernels/cpu/gemm_product.h"
+#include "flambeau/kernels/cpu/recurrent_cells.h"
 #include "flambeau/kernels/cpu/rows.h"
 #include "flambeau/kernels/cpu/scratch.h"
-#include "flambeau/kernels/math_exp.h"
 
 namespace flambeau::FL_ISA {
 namespace {
@@ -15,171 +15,290 @@ namespace {
 // Units of one panel.
 template <class T>
 inline constexpr int64_t kUnits = tile::kColumns<T>;
-
-// One step's rows of everything.
+// Steps of a product that are taken together: the part of a panel stays in L1 for all rows.
 template <class T>
-struct Step {
-  int64_t hidden;
-  const T *x, *bias, *c_before, *gates, *cells, *g_cells, *g_output;
-  T *gates_out, *cells_out, *output;
-  T *gh, *gc, *gx;
+inline constexpr int64_t kDepth = 1024 / int64_t(sizeof(T));
 
-  // Units [from, from + count) of sample n of the batch: gates from sums, a panel for each gate,
-  // then cell and output.
-  [[gnu::flatten]] void activate(int64_t n, int64_t from, int64_t count, const T* sums) const {
-    const int64_t h = hidden, at = n * h + from;
-    const T *in = x + n * 4 * h + from, *b = bias ? bias + from : nullptr;
-    T* gate = gates_out + n * 4 * h + from;
-    each_register<T>(count, [=, this](int64_t k, auto part) {
-      auto sum = [&](int64_t g) {
-        Vec<T> s = load(in + g * h + k, part) + load(sums + g * kUnits<T> + k, part);
-        return b ? s + load(b + g * h + k, part) : s;
-      };
-      const Vec<T> i = sigmoid(sum(0)), f = sigmoid(sum(1)), fresh = tanh(sum(2)),
-                   o = sigmoid(sum(3));
-      const Vec<T> c = fma(f, load(c_before + at + k, part), i * fresh);
-      store(gate + k, i, part), store(gate + h + k, f, part);
-      store(gate + 2 * h + k, fresh, part), store(gate + 3 * h + k, o, part);
-      store(cells_out + at + k, c, part);
-      store(output + at + k, o * tanh(c), part);
+template <class T>
+T* scratch_of(Scratch slot, int64_t count) {
+  return static_cast<T*>(scratch(slot, sizeof(T) * size_t(count)));
+}
+
+// The matrix b, (k, parts * columns), that every step multiplies by. Few rows read it where it
+// lies as fast as from panels.
+template <class T>
+struct Weights {
+  const T* b;
+  int64_t row, col, k, parts, columns;
+  const T* packed = nullptr;  // for each panel of columns those of all parts, one after the other
+
+  template <class F>
+  void each_panel(int64_t rows, const F& f) const {
+    const int64_t grain = grain_of(rows * k * parts * kUnits<T>);
+    parallel_for(ceil_div(columns, kUnits<T>), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        f(p * kUnits<T>, least(kUnits<T>, columns - p * kUnits<T>));
     });
   }
 
-  // The slopes of the sums and of the cell before, from those of output (gh) and cell (gc).
-  [[gnu::flatten]] void slopes(int64_t n, int64_t from, int64_t count) const {
-    const int64_t h = hidden;
-    const T* gate = gates + n * 4 * h + from;
-    T* to = gx + n * 4 * h + from;
-    each_register<T>(count, [=, this](int64_t k, auto part) {
-      const int64_t at = n * h + from + k;
-      const Vec<T> i = load(gate + k, part), f = load(gate + h + k, part),
-                   fresh = load(gate + 2 * h + k, part), o = load(gate + 3 * h + k, part);
-      const Vec<T> shown = tanh(load(cells + at, part));
-      Vec<T> g = load(gh + at, part);
-      if (g_output) g = g + load(g_output + at, part);
-      Vec<T> c = fma(g * o, 1 - shown * shown, load(gc + at, part));
-      if (g_cells) c = c + load(g_cells + at, part);
-      store(to + k, c * fresh * i * (1 - i), part);
-      store(to + h + k, c * load(c_before + at, part) * f * (1 - f), part);
-      store(to + 2 * h + k, c * i * (1 - fresh * fresh), part);
-      store(to + 3 * h + k, g * shown * o * (1 - o), part);
-      store(gc + at, c * f, part);
+  void pack(int64_t rows, Scratch slot) {
+    if (rows < 4) return;
+    const int64_t panels = ceil_div(columns, kUnits<T>);
+    T* to = scratch_of<T>(slot, panels * kUnits<T> * parts * k);
+    each_panel(1, [=, this](int64_t from, int64_t count) {
+      for (int64_t part = 0; part < parts; ++part) {
+        tile::pack_b(b + (part * columns + from) * col, row, col, count, k,
+                     to + (from * parts + part * kUnits<T>)*k);
+      }
     });
+    packed = to;
+  }
+
+  // n rows of `in` by columns [from, from + count) of every part; the parts' sums lie kUnits apart.
+  void multiply(const T* in, int64_t n, int64_t from, int64_t count, T* out, int64_t out_row,
+                bool add) const {
+    if (n == 0) return;
+    tile::Tile<T> t{};
+    t.a_row = k, t.a_col = 1, t.c_row = out_row, t.columns = count;
+    // As even as possible: a tile of two rows takes nearly the time of four.
+    const int64_t height = ceil_div(n, ceil_div(n, tile::kRows));
+    const int64_t depth = ceil_div(k, ceil_div(k, kDepth<T>));
+    for (int64_t p = 0; p < k; p += depth) {
+      t.k = least(depth, k - p), t.end.beta = add || p > 0 ? 1 : 0;
+      for (int64_t part = 0; part < parts; ++part) {
+        t.b = packed + (from * parts + part * kUnits<T>)*k + p * kUnits<T>;
+        for (int64_t i = 0; i < n; i += height) {
+          t.a = in + i * k + p, t.c = out + i * out_row + part * kUnits<T>;
+          tile::run<tile::A::Strided, tile::B::Packed>(t, least(height, n - i));
+        }
+      }
+    }
+  }
+
+  // The same for all columns of b as it lies.
+  void multiply_whole(const T* in, int64_t n, T* out, bool add) const {
+    GemmArgs g{sizeof(T) == 4 ? DType::Float32 : DType::Float64, n, parts * columns, k};
+    g.a = in, g.a_row = k, g.b = b, g.b_row = row, g.b_col = col;
+    g.c = out, g.c_row = parts * columns, g.beta = add ? 1 : 0;
+    gemm(g);
   }
 };
 
-template <class T>
-T* offset(const void* p, int64_t count) {
-  return p ? static_cast<T*>(const_cast<void*>(p)) + count : nullptr;
-}
-
-template <class T>
+template <class T, class Cell>
 struct Layer {
-  const LstmArgs& a;
-  int64_t h = a.hidden, rows = a.batch * h;  // elements of a state
+  static constexpr int64_t kGates = gates_of(Cell::kCell), kKept = kept_per_unit(Cell::kCell);
+  static constexpr bool kHasCell = Cell::kCell == RecurrentCell::Lstm;
+  static constexpr bool kApart = Cell::kCell == RecurrentCell::Gru;  // g_sums are not gx
 
-  // The s-th step that is taken.
+  const RecurrentArgs& a;
+  const int64_t h = a.hidden, batch = a.starts[1];
+
+  // The s-th step that is taken, its first row and its rows.
   int64_t time(int64_t s) const { return a.reverse ? a.steps - 1 - s : s; }
-  T* before(void* states, const void* first, int64_t s) const {
-    return s == 0 ? offset<T>(first, 0) : offset<T>(states, time(s - 1) * rows);
+  int64_t start(int64_t s) const { return a.starts[time(s)]; }
+  int64_t rows(int64_t s) const { return a.starts[time(s) + 1] - start(s); }
+  // Rows that had a step before. Backwards in time longer sequences join.
+  int64_t going(int64_t s) const { return s == 0 ? 0 : least(rows(s), rows(s - 1)); }
+
+  // Rows of step s of a tensor with rows of `width`; null if there is none.
+  static T* at(const void* p, int64_t row, int64_t width) {
+    return p ? static_cast<T*>(const_cast<void*>(p)) + row * width : nullptr;
   }
-  // f(from, count) for the units of every panel.
+  T* of(const void* p, int64_t s, int64_t width) const { return at(p, start(s), width); }
+  // Where row n of step s was after the step before.
+  const T* before(const void* all, const void* first, int64_t s, int64_t n, int64_t width) const {
+    return n < going(s) ? at(all, start(s - 1) + n, width) : at(first, n, width);
+  }
+
+  Weights<T> gates() const { return {at(a.w, 0, 0), 1, a.states, a.states, kGates, h}; }
+  Weights<T> gates_back() const { return {at(a.w, 0, 0), a.states, 1, kGates * h, 1, a.states}; }
+  Weights<T> projection() const { return {at(a.w_hr, 0, 0), 1, h, h, 1, a.states}; }
+  Weights<T> projection_back() const { return {at(a.w_hr, 0, 0), h, 1, a.states, 1, h}; }
+
+  // ---- forward ----
+
+  // Units [from, from + count) of row n of step s, from its sums, `apart` from gate to gate.
+  [[gnu::flatten]] void activate(int64_t s, int64_t n, int64_t from, int64_t count, const T* sums,
+                                 int64_t apart, T* state) const {
+    const int64_t row = start(s) + n;
+    const T *x = at(a.x, row, kGates * h) + from, *bias = a.bias ? at(a.bias, from, 1) : nullptr;
+    const T* old = before(a.output, a.h0, s, n, h) + from;
+    T *cell = kHasCell ? at(a.last_cell, n, h) + from : nullptr, *to = state + n * h + from;
+    T* cells = a.cells && kHasCell ? at(a.cells, row, h) + from : nullptr;
+    T* keep = a.kept && kKept ? at(a.kept, row, kKept * h) + from : nullptr;
+    each_register<T>(count, [=, this](int64_t i, auto part) {
+      Vec<T> in[kGates], sum[kGates], kept[kKept + 1], c(0), was(0);
+#pragma GCC unroll 4
+      for (int64_t g = 0; g < kGates; ++g) {
+        in[g] = load(x + g * h + i, part), sum[g] = load(sums + g * apart + i, part);
+        if (bias) sum[g] = sum[g] + load(bias + g * h + i, part);
+      }
+      if constexpr (kHasCell) c = load(cell + i, part);
+      if constexpr (Cell::kReadsBefore) was = load(old + i, part);
+      store(to + i, Cell::forward(in, sum, was, c, kept), part);
+      if constexpr (kHasCell) store(cell + i, c, part);
+      if (cells) store(cells + i, c, part);
+      if (!keep) return;
+#pragma GCC unroll 4
+      for (int64_t g = 0; g < kKept; ++g) store(keep + g * h + i, kept[g], part);
+    });
+  }
+
+  // f(from, states, count of rows) for the rows with a step before and for those without.
   template <class F>
-  void each_panel(const F& f) const {
-    const int64_t grain = grain_of(rows * 4 * kUnits<T>);
-    parallel_for(ceil_div(h, kUnits<T>), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) f(p * kUnits<T>, least(kUnits<T>, h - p * kUnits<T>));
-    });
+  void each_source(int64_t s, const F& f) const {
+    const int64_t old = going(s);
+    if (old > 0) f(0, before(a.output, a.h0, s, 0, a.states), old);
+    if (rows(s) > old) f(old, at(a.h0, old, a.states), rows(s) - old);
   }
-  // The weights in panels: of w^T unit by unit, its four gates side by side, or of w.
-  T* pack(bool transposed) const {
-    const int64_t panels = ceil_div(h, kUnits<T>);
-    T* packed = static_cast<T*>(
-        scratch(Scratch::ConvWeight, sizeof(T) * size_t(panels * kUnits<T> * 4 * h)));
-    each_panel([=, this](int64_t from, int64_t count) {
-      const T* w = static_cast<const T*>(a.w);
-      T* to = packed + from * 4 * h;
-      if (!transposed) return tile::pack_b(w + from, h, 1, count, 4 * h, to);
-      for (int64_t g = 0; g < 4; ++g, w += h * h, to += kUnits<T> * h)
-        tile::pack_b(w + from * h, 1, h, count, h, to);
-    });
-    return packed;
-  }
-  // The product of all rows of `in`, k long, by one panel.
-  void multiply(const T* in, int64_t k, const T* panel, int64_t columns, T* out,
-                int64_t out_row) const {
-    tile::Tile<T> t{};
-    t.a_row = k, t.a_col = 1, t.k = k, t.b = panel, t.c_row = out_row, t.columns = columns;
-    // As even as possible: a tile of two rows takes nearly the time of four.
-    const int64_t height = ceil_div(a.batch, ceil_div(a.batch, tile::kRows));
-    for (int64_t i = 0; i < a.batch; i += height) {
-      t.a = in + i * k, t.c = out + i * out_row;
-      tile::run<tile::A::Strided, tile::B::Packed>(t, least(height, a.batch - i));
+
+  void step(int64_t s, const Weights<T>& w, T* state) const {
+    T* whole = w.packed ? nullptr : scratch_of<T>(Scratch::ConvOutput, rows(s) * kGates * h);
+    if (whole) {
+      each_source(s, [&](int64_t first, const T* in, int64_t n) {
+        w.multiply_whole(in, n, whole + first * kGates * h, false);
+      });
     }
+    w.each_panel(rows(s), [&](int64_t from, int64_t count) {
+      const int64_t apart = whole ? h : kUnits<T>;
+      T* sums = whole ? whole + from : scratch_of<T>(Scratch::GemmC, rows(s) * kGates * apart);
+      if (!whole) {
+        each_source(s, [&](int64_t first, const T* in, int64_t n) {
+          w.multiply(in, n, from, count, sums + first * kGates * apart, kGates * apart, false);
+        });
+      }
+      for (int64_t n = 0; n < rows(s); ++n)
+        activate(s, n, from, count, sums + n * kGates * apart, apart, state);
+    });
+  }
+
+  // out = in * w
+  void product(const Weights<T>& w, const T* in, int64_t n, T* out) const {
+    if (!w.packed) return w.multiply_whole(in, n, out, false);
+    w.each_panel(n, [&](int64_t from, int64_t count) {
+      w.multiply(in, n, from, count, out + from, w.columns, false);
+    });
+  }
+
+  static void copy(const T* from, int64_t count, T* to) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from ? from[i] : T(0);
   }
 
   void forward() const {
-    const T* packed = pack(true);
+    Weights<T> w = gates(), shrink = projection();
+    w.pack(batch, Scratch::ConvWeight);
+    if (a.w_hr) shrink.pack(batch, Scratch::Columns);
+    if constexpr (kHasCell) copy(at(a.c0, 0, 0), batch * h, at(a.last_cell, 0, 0));
     for (int64_t s = 0; s < a.steps; ++s) {
-      const int64_t t = time(s);
-      const T* state = before(a.output, a.h0, s);
-      Step<T> step{};
-      step.hidden = h;
-      step.x = offset<T>(a.x, 4 * t * rows), step.bias = offset<T>(a.bias, 0);
-      step.c_before = before(a.cells, a.c0, s);
-      step.gates_out = offset<T>(a.gates, 4 * t * rows);
-      step.cells_out = offset<T>(a.cells, t * rows), step.output = offset<T>(a.output, t * rows);
-      each_panel([&](int64_t from, int64_t count) {
-        constexpr int64_t kRow = 4 * kUnits<T>;
-        T* sums = static_cast<T*>(scratch(Scratch::GemmC, sizeof(T) * size_t(a.batch * kRow)));
-        for (int64_t g = 0; g < 4; ++g)
-          multiply(state, h, packed + (4 * from + g * kUnits<T>)*h, count, sums + g * kUnits<T>,
-                   kRow);
-        for (int64_t n = 0; n < a.batch; ++n) step.activate(n, from, count, sums + n * kRow);
-      });
+      T* output = of(a.output, s, a.states);
+      T* state = a.w_hr ? scratch_of<T>(Scratch::ConvInput, batch * h) : output;
+      step(s, w, state);
+      if (a.w_hr) product(shrink, state, rows(s), output);
+      // Sequences that end here.
+      const int64_t stay = s + 1 < a.steps ? least(rows(s + 1), rows(s)) : 0;
+      copy(output + stay * a.states, (rows(s) - stay) * a.states, at(a.last, stay, a.states));
     }
   }
 
-  Step<T> step_back(int64_t s) const {
-    const int64_t t = time(s);
-    Step<T> step{};
-    step.hidden = h;
-    step.gates = offset<T>(a.gates, 4 * t * rows), step.cells = offset<T>(a.cells, t * rows);
-    step.c_before = before(a.cells, a.c0, s), step.g_cells = offset<T>(a.g_cells, t * rows);
-    step.g_output = offset<T>(a.g_output, t * rows);
-    step.gh = static_cast<T*>(a.gh0), step.gc = static_cast<T*>(a.gc0);
-    step.gx = offset<T>(a.gx, 4 * t * rows);
-    return step;
+  // ---- backward ----
+
+  // Units [from, from + count) of row n of step s: the slopes of sums, of the cell before and, as
+  // far as they have other ways, of the state before; from those of the state.
+  [[gnu::flatten]] void slopes(int64_t s, int64_t n, int64_t from, int64_t count, const T* g_state,
+                               const T* g_output) const {
+    const int64_t row = start(s) + n;
+    const T* keep = kKept ? at(a.kept, row, kKept * h) + from : nullptr;
+    const T *old = before(a.output, a.h0, s, n, h) + from, *now = at(a.output, row, h) + from;
+    const T* old_cell = kHasCell ? before(a.cells, a.c0, s, n, h) + from : nullptr;
+    const T* cell = kHasCell ? at(a.cells, row, h) + from : nullptr;
+    T *gh = at(a.gh0, n, h) + from, *gc = kHasCell ? at(a.gc0, n, h) + from : nullptr;
+    T *gx = at(a.gx, row, kGates * h) + from, *gs = at(a.g_sums, row, kGates * h) + from;
+    each_register<T>(count, [=, this](int64_t i, auto part) {
+      Vec<T> kept[kKept + 1], to_x[kGates], to_sums[kGates], c(0), g = load(g_state + i, part);
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < kKept; ++k) kept[k] = load(keep + k * h + i, part);
+      if (g_output) g = g + load(g_output + i, part);
+      UnitState<T> unit{};
+      if constexpr (Cell::kReadsBefore) unit.before = load(old + i, part);
+      if constexpr (Cell::kReadsAfter) unit.after = load(now + i, part);
+      if constexpr (kHasCell) {
+        unit.cell_before = load(old_cell + i, part), unit.cell = load(cell + i, part);
+        c = load(gc + i, part);
+      }
+      const Vec<T> direct = Cell::backward(kept, unit, g, c, to_x, to_sums);
+      if constexpr (kHasCell) store(gc + i, c, part);
+      if constexpr (kApart) store(gh + i, direct, part);
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < kGates; ++k) {
+        store(gx + k * h + i, to_x[k], part);
+        if constexpr (kApart) store(gs + k * h + i, to_sums[k], part);
+      }
+    });
+  }
+
+  // With a projection: the slopes of step s's states, and of what they were projected from.
+  void slopes_projected(int64_t s, const Weights<T>& expand) const {
+    const int64_t n = rows(s), p = a.states;
+    const T *g_output = of(a.g_output, s, p), *gh = at(a.gh0, 0, 0);
+    T *total = of(a.g_states, s, p), *wide = scratch_of<T>(Scratch::ConvInput, batch * h);
+    for (int64_t i = 0; i < n * p; ++i) total[i] = g_output ? gh[i] + g_output[i] : gh[i];
+    if (!expand.packed) expand.multiply_whole(total, n, wide, false);
+    expand.each_panel(n, [&](int64_t from, int64_t count) {
+      if (expand.packed) expand.multiply(total, n, from, count, wide + from, h, false);
+      for (int64_t i = 0; i < n; ++i) slopes(s, i, from, count, wide + i * h + from, nullptr);
+    });
   }
 
   // A step's product gives the slopes of its state, which the step before begins with.
   void backward() const {
-    // Few rows read the weights where they lie as fast as panels.
-    const T* packed = a.batch < 4 ? nullptr : pack(false);
-    T *gh = static_cast<T*>(a.gh0), *gc = static_cast<T*>(a.gc0);
-    for (int64_t i = 0; i < rows; ++i) gh[i] = gc[i] = 0;
+    Weights<T> w = gates_back(), expand = projection_back();
+    w.pack(batch, Scratch::ConvWeight);
+    if (a.w_hr) expand.pack(batch, Scratch::Columns);
+    T* gh = at(a.gh0, 0, 0);
+    copy(at(a.g_last, 0, 0), batch * a.states, gh);
+    if constexpr (kHasCell) copy(at(a.g_last_cell, 0, 0), batch * h, at(a.gc0, 0, 0));
     for (int64_t s = a.steps; s >= 0; --s) {
-      const Step<T> step = step_back(s > 0 ? s - 1 : 0);
-      const T* slopes = s < a.steps ? offset<T>(a.gx, 4 * time(s) * rows) : nullptr;
-      if (slopes && !packed) {
-        gemm({sizeof(T) == 4 ? DType::Float32 : DType::Float64, a.batch, h, 4 * h, slopes, 4 * h, 1,
-              a.w, h, 1, gh, h});
-      }
-      each_panel([&](int64_t from, int64_t count) {
-        if (slopes && packed) multiply(slopes, 4 * h, packed + 4 * from * h, count, gh + from, h);
-        for (int64_t n = 0; s > 0 && n < a.batch; ++n) step.slopes(n, from, count);
+      const T* sums = s < a.steps ? of(a.g_sums, s, kGates * h) : nullptr;
+      const T* g_output = s > 0 ? of(a.g_output, s - 1, a.states) : nullptr;
+      if (sums && !w.packed) w.multiply_whole(sums, rows(s), gh, kApart);
+      w.each_panel(batch, [&](int64_t from, int64_t count) {
+        if (sums && w.packed) w.multiply(sums, rows(s), from, count, gh + from, a.states, kApart);
+        if (a.w_hr || s == 0) return;
+        for (int64_t n = 0; n < rows(s - 1); ++n) {
+          slopes(s - 1, n, from, count, gh + n * h + from,
+                 g_output ? g_output + n * h + from : nullptr);
+        }
       });
+      if (a.w_hr && s > 0) slopes_projected(s - 1, expand);
     }
   }
 };
 
+// f(Layer) for the type and the cell that the arguments name.
+template <class F>
+void with_layer(const RecurrentArgs& a, const F& f) {
+  with_float_type(a.dtype, [&](auto zero) {
+    using T = ComputeOf<decltype(zero)>;
+    switch (a.cell) {
+      case RecurrentCell::Lstm:
+        return f(Layer<T, LstmCell<T>>{a});
+      case RecurrentCell::Gru:
+        return f(Layer<T, GruCell<T>>{a});
+      case RecurrentCell::Tanh:
+        return f(Layer<T, TanhCell<T>>{a});
+      default:
+        return f(Layer<T, ReluCell<T>>{a});
+    }
+  });
+}
+
 }  // namespace
 
-void lstm_forward(const LstmArgs& a) {
-  a.dtype == DType::Float32 ? Layer<float>{a}.forward() : Layer<double>{a}.forward();
+void recurrent_forward(const RecurrentArgs& a) {
+  with_layer(a, [](const auto& layer) { layer.forward(); });
 }
-void lstm_backward(const LstmArgs& a) {
-  a.dtype == DType::Float32 ? Layer<float>{a}.backward() : Layer<double>{a}.backward();
+void recurrent_backward(const RecurrentArgs& a) {
+  with_layer(a, [](const auto& layer) { layer.backward(); });
 }
 
 }  // namespace flambeau::FL_ISA

@@ -9,7 +9,6 @@ import warnings
 import flambeau
 from flambeau import Tensor
 from flambeau.nn import init
-from flambeau.nn._functional import recurrent
 from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import Parameter
 from flambeau.nn.utils.rnn import PackedSequence
@@ -223,17 +222,8 @@ class RNNBase(Module):
     def _call(self, input, hx, batch_sizes):
         """(output, hidden state) of the operator."""
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
-        weights = self._flat_weights
-        op = getattr(flambeau, self.mode.lower(), None)
-        if op is None:
-            state = hx if self.mode == "LSTM" else (hx,)
-            if batch_sizes is None:
-                options = (*options, self.batch_first)
-                results = recurrent.padded(self.mode, input, state, weights, *options)
-            else:
-                sizes = batch_sizes.tolist()
-                results = recurrent.layers(self.mode, input, sizes, state, weights, *options)
-        elif batch_sizes is None:
+        op, weights = getattr(flambeau, self.mode.lower()), self._flat_weights
+        if batch_sizes is None:
             results = op(input, hx, weights, *options, self.batch_first)
         else:
             results = op(input, batch_sizes, hx, weights, *options)
