@@ -50,8 +50,38 @@ enum RoundMode {
 };  // 8: raise no inexact flag
 
 #if defined(__AVX512F__)
-inline Raw<float> sqrt_raw(Raw<float> x) { return _mm512_sqrt_ps(x); }
-inline Raw<double> sqrt_raw(Raw<double> x) { return _mm512_sqrt_pd(x); }
+inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
+  return _mm512_fmadd_pd(a, b, c);
+}
+// The correctly rounded root from 1 / sqrt(x) to 14 bits, which each step doubles; last comes what
+// the root's square lacks. Source: Markstein 1990.
+template <int Steps, class V>
+V refined_root(V x, V near) {
+  constexpr auto kHalf = std::remove_cvref_t<decltype(x[0])>(0.5);
+  V root = x * near, half = near * kHalf;
+  for (int step = 0; step < Steps; step++) {
+    V rest = fma_raw(-root, half, V{} + kHalf);
+    root = fma_raw(root, rest, root);
+    half = fma_raw(half, rest, half);
+  }
+  return fma_raw(fma_raw(-root, root, x), half, root);
+}
+// In a third of the time of the instruction, which serves the ends of the range, zeros and NaN.
+inline Raw<float> sqrt_raw(Raw<float> x) {
+  constexpr int32_t kLeast = (127 - 90) << 23, kRange = 216 << 23;
+  __m512i above = _mm512_sub_epi32((__m512i)x, _mm512_set1_epi32(kLeast));
+  if (_mm512_cmpge_epu32_mask(above, _mm512_set1_epi32(kRange))) return _mm512_sqrt_ps(x);
+  return refined_root<1>(x, Raw<float>(_mm512_rsqrt14_ps(x)));
+}
+inline Raw<double> sqrt_raw(Raw<double> x) {
+  constexpr int64_t kLeast = int64_t(1023 - 900) << 52, kRange = int64_t(1900) << 52;
+  __m512i above = _mm512_sub_epi64((__m512i)x, _mm512_set1_epi64(kLeast));
+  if (_mm512_cmpge_epu64_mask(above, _mm512_set1_epi64(kRange))) return _mm512_sqrt_pd(x);
+  return refined_root<2>(x, Raw<double>(_mm512_rsqrt14_pd(x)));
+}
 template <int Mode>
 Raw<float> round_raw(Raw<float> x) {
   return _mm512_roundscale_ps(x, Mode);
@@ -59,12 +89,6 @@ Raw<float> round_raw(Raw<float> x) {
 template <int Mode>
 Raw<double> round_raw(Raw<double> x) {
   return _mm512_roundscale_pd(x, Mode);
-}
-inline Raw<float> fma_raw(Raw<float> a, Raw<float> b, Raw<float> c) {
-  return _mm512_fmadd_ps(a, b, c);
-}
-inline Raw<double> fma_raw(Raw<double> a, Raw<double> b, Raw<double> c) {
-  return _mm512_fmadd_pd(a, b, c);
 }
 // a < b ? a : b and a > b ? a : b: b where one of them is NaN.
 inline Raw<float> lesser_raw(Raw<float> a, Raw<float> b) { return _mm512_min_ps(a, b); }
