@@ -1,6 +1,7 @@
 // Making sparse tensors, looking at them, and changing layouts; composed of ops on their parts.
 #include "flambeau/ops/sparse.h"
 
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
@@ -132,11 +133,15 @@ void check_range(std::string_view op, const Tensor& line, int64_t dim, int64_t s
            "{}: indices of dim {} must be in [0, {}), got {}", op, dim, size, low < 0 ? low : high);
 }
 
-// The smallest sizes that hold all indices.
-Ints sizes_for(const Tensor& indices, const Tensor& values) {
+// The smallest size that holds all indices of a dim.
+int64_t size_for(std::string_view op, const Tensor& line, int64_t dim) {
+  check_range(op, line, dim, kMostInt);
+  return line.numel() ? max(line).item().to_int() + 1 : 0;
+}
+Ints sizes_for(std::string_view op, const Tensor& indices, const Tensor& values) {
   Ints sizes;
   for (int64_t d = 0; d < indices.size(0); d++)
-    sizes.push_back(indices.size(1) ? max(select(indices, 0, d)).item().to_int() + 1 : 0);
+    sizes.push_back(size_for(op, select(indices, 0, d), d));
   for (int64_t d = 1; d < values.ndim(); d++) sizes.push_back(values.size(d));
   return sizes;
 }
@@ -158,12 +163,9 @@ Tensor sparse_coo_impl(const Tensor& indices, const Tensor& values, std::optiona
            "{}: indices of shape (dims, n) need values of shape (n, *), got {} and {}", op,
            indices.sizes(), values.sizes());
   Tensor places = to(detach(indices), DType::Int64);
-  if (!size) {
-    for (int64_t d = 0; d < dims; d++)
-      check_range(op, select(places, 0, d), d, std::numeric_limits<int64_t>::max());
-    return make_sparse(Layout::Sparse, sizes_for(places, values), {places, kept_values(values)},
+  if (!size)
+    return make_sparse(Layout::Sparse, sizes_for(op, places, values), {places, kept_values(values)},
                        is_coalesced);
-  }
   bool fits = int64_t(size->size()) == dims + values.ndim() - 1;
   for (int64_t d = dims; fits && d < int64_t(size->size()); d++)
     fits = (*size)[size_t(d)] == values.size(d - dims + 1);
@@ -201,8 +203,8 @@ Tensor sparse_compressed_impl(const Tensor& starts, const Tensor& others, const 
              "{}: {} starts need a matrix of {} {}, got size {}", op, lines + 1, lines,
              by_columns ? "columns" : "rows", *size);
   } else {
-    int64_t most = others.numel() ? max(others).item().to_int() + 1 : 0;
-    sizes = by_columns ? Ints{most, lines} : Ints{lines, most};
+    int64_t least = size_for(op, others, by_columns ? 0 : 1);
+    sizes = by_columns ? Ints{least, lines} : Ints{lines, least};
   }
   check_range(op, others, by_columns ? 0 : 1, sizes[by_columns ? 0 : 1]);
   return make_sparse(by_columns ? Layout::SparseCsc : Layout::SparseCsr, sizes,

@@ -333,3 +333,14 @@ def test_old_methods():
         torch.ones(1).float_power_(2)
     assert torch.ones(1).polygamma(1).item() == pytest.approx(1.6449341)
     assert torch.tensor([1, 2]).dequantize().dtype == torch.float32
+
+
+def test_the_largest_index_has_no_size_above_it():
+    far = [2**63 - 1]
+    for make in (
+        lambda: torch.sparse_coo_tensor([far], [1.0]),
+        lambda: torch.sparse_csr_tensor([0, 1], far, [1.0]),
+        lambda: torch.sparse_csc_tensor([0, 1], far, [1.0]),
+    ):
+        with pytest.raises(RuntimeError, match="must be in"):
+            make()
