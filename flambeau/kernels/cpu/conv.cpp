@@ -64,7 +64,7 @@ void run_image(const Task<S>& task, const Rows<T>& weights, const T* bias, int64
   const T* lattice =
       in_place ? reinterpret_cast<const T*>(x) : lattice_copy<T>(plan, x, task.x_strides, nullptr);
   const T* row_bias = bias ? bias + group * plan.rows : nullptr;
-  bool straight = sizeof(S) == sizeof(T) && !plan.flat && task.y_strides.axis[2] == 1 &&
+  bool straight = sizeof(S) == sizeof(T) && plan.dense() && task.y_strides.axis[2] == 1 &&
                   task.y_strides.channel == plan.out_plane;
   for (const Axis& a : plan.axis) straight = straight && a.out_step == 1;
   auto sum_into = [&](T* c) {

@@ -8,9 +8,11 @@
 
 namespace flambeau::FL_ISA {
 
+// By registers: for the few elements of a border a call of memset takes longer than they do.
 template <class T>
 inline void fill_zero(T* out, int64_t count) {
-  for (int64_t i = 0; i < count; i++) out[i] = 0;
+  for (int64_t i = 0; i < count; i += tile::kLanes<T>)
+    tile::store(out + i, tile::Vector<T>{}, tile::EdgeMask<T>(count - i));
 }
 
 template <class V, int... I>
@@ -18,36 +20,42 @@ inline V even_lanes(V a, V b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, (2 * I)...);
 }
 
-// Every second element of a run: those between are read too, the one behind the last is not.
-template <class S, class T>
-inline void widen_evens(const S* in, int64_t count, T* out) {
+// A vector of the first `lanes` elements (at most its own number) that stand `step` = 1 or 2 apart,
+// then zeros. What lies between is read too, what lies behind the last is not.
+template <class T, class S>
+inline tile::Vector<T> load_apart(const S* in, int64_t step, int64_t lanes) {
   constexpr int kLane = tile::kLanes<T>;
-  for (int64_t i = 0; i < count; i += kLane) {
-    const int64_t low = 2 * (count - i) - 1, high = low - kLane;
-    const S* from = in + 2 * i;
-    const auto a = tile::load(from, tile::EdgeMask<T>(low), low);
-    const auto b =
-        high > 0 ? tile::load(from + kLane, tile::EdgeMask<T>(high), high) : tile::Vector<T>{};
-    tile::store(out + i, even_lanes(a, b, std::make_integer_sequence<int, kLane>()),
-                tile::EdgeMask<T>(count - i));
+  using tile::EdgeMask;
+  if (step == 1) return lanes >= kLane ? tile::load(in) : tile::load(in, EdgeMask<T>(lanes), lanes);
+  const int64_t low = 2 * lanes - 1, high = low - kLane;
+  const auto a = tile::load(in, EdgeMask<T>(low), low);
+  const auto b = high > 0 ? tile::load(in + kLane, EdgeMask<T>(high), high) : tile::Vector<T>{};
+  return even_lanes(a, b, std::make_integer_sequence<int, kLane>());
+}
+
+// Copies and widens a run whose elements stand `step` apart; zeros fill the room behind it.
+template <class S, class T>
+inline void widen_padded(const S* in, int64_t step, int64_t count, int64_t room, T* out) {
+  constexpr int kLane = tile::kLanes<T>;
+  if (step > 2) {
+    for (int64_t i = 0; i < count; i++) out[i] = widen_one(in[i * step]);
+    return fill_zero(out + count, room - count);
+  }
+  for (int64_t i = 0; i < room; i += kLane) {
+    const auto v = i < count ? load_apart<T>(in + i * step, step, tile::least(kLane, count - i))
+                             : tile::Vector<T>{};
+    if (room - i >= kLane) {
+      tile::store(out + i, v);
+    } else {
+      tile::store(out + i, v, tile::EdgeMask<T>(room - i));
+    }
   }
 }
 
 // Copies and widens a run whose elements stand `step` apart.
 template <class S, class T>
 inline void widen_run(const S* in, int64_t step, int64_t count, T* out) {
-  if (step == 2) return widen_evens(in, count, out);
-  if (step != 1) {
-    for (int64_t i = 0; i < count; i++) out[i] = widen_one(in[i * step]);
-    return;
-  }
-  int64_t i = 0;
-  for (; i + tile::kLanes<T> <= count; i += tile::kLanes<T>)
-    tile::store(out + i, tile::load(in + i));
-  if (i < count) {
-    const tile::EdgeMask<T> mask(count - i);
-    tile::store(out + i, tile::load(in + i, mask, count - i), mask);
-  }
+  widen_padded(in, step, count, count, out);
 }
 
 template <class S, class T>
@@ -95,62 +103,85 @@ inline void turn(const S* in, int64_t in_row, int64_t rows, int64_t cols, T* out
   }
 }
 
-// The lattice points [begin, end) of one phase that exist in the source; those before and after are
-// padding.
-struct Inside {
-  int64_t begin, end, first;  // first: source coordinate of the first lattice point
-  Inside(const Axis& a, int64_t phase) : first(a.low * a.step + phase) {
-    begin = first >= 0 ? 0 : tile::ceil_div(-first, a.step);
-    end = first >= a.source ? 0 : tile::ceil_div(a.source - first, a.step);
-    begin = tile::least(begin, a.extent);
-    end = tile::most(begin, tile::least(end, a.extent));
+// Lattice rows of one channel from source rows `x_row` apart, whose elements stand `x_step` apart;
+// x is the first of them.
+template <class S, class T>
+inline void fill_rows(const S* x, int64_t x_row, int64_t x_step, int64_t rows, const Inside& w,
+                      int64_t extent, T* out) {
+  using tile::EdgeMask;
+  constexpr int64_t kLane = tile::kLanes<T>;
+  const int64_t count = w.end - w.begin, room = extent - w.begin;
+  const int64_t low = x_step * (count - 1) + 1, high = low - kLane;
+  const bool short_rows = sizeof(S) == sizeof(T) && x_step <= 2 && count > 0 && room <= kLane;
+  const EdgeMask<T> read(low), read_high(high), write(room);
+  for (int64_t r = 0; r < rows; r++, x += x_row, out += extent) {
+    for (int64_t i = 0; i < w.begin; i++) out[i] = 0;
+    if (!short_rows) {
+      widen_padded(x, x_step, count, room, out + w.begin);
+      continue;
+    }
+    // Masks are made once for all rows.
+    tile::Vector<T> v = tile::load(x, read, low);
+    if (x_step == 2) {
+      const auto b = high > 0 ? tile::load(x + kLane, read_high, high) : tile::Vector<T>{};
+      v = even_lanes(v, b, std::make_integer_sequence<int, kLane>());
+    }
+    tile::store(out + w.begin, v, write);
   }
-  bool has(int64_t i) const { return begin <= i && i < end; }
-};
-
-inline bool phase_used(const Axis& a, int64_t phase) {
-  for (int64_t t = 0; t < a.taps; t++) {
-    if (a.phase[t] == phase) return true;
-  }
-  return false;
 }
 
-// One lattice row of `channels` channels from x, which points at the row's first source element.
+// The same of `channels` adjacent channels, which are turned.
 template <class S, class T>
-inline void fill_row(const S* x, int64_t x_channel, int64_t x_step, int64_t channels,
-                     const Inside& w, int64_t extent, T* out, int64_t plane) {
-  for (int64_t c = 0; c < channels; c++) {
-    fill_zero(out + c * plane, w.begin);
-    fill_zero(out + c * plane + w.end, extent - w.end);
+inline void turn_rows(const S* x, int64_t x_row, int64_t x_step, int64_t rows, const Inside& w,
+                      int64_t extent, T* out, int64_t channels, int64_t plane) {
+  for (int64_t r = 0; r < rows; r++, x += x_row, out += extent) {
+    for (int64_t c = 0; c < channels; c++) {
+      fill_zero(out + c * plane, w.begin);
+      fill_zero(out + c * plane + w.end, extent - w.end);
+    }
+    if (w.end > w.begin) turn(x, x_step, w.end - w.begin, channels, out + w.begin, plane);
   }
-  const int64_t count = w.end - w.begin;
-  if (count == 0) return;
-  if (x_channel == 1 && channels > 1) return turn(x, x_step, count, channels, out + w.begin, plane);
-  for (int64_t c = 0; c < channels; c++)
-    widen_run(x + c * x_channel, x_step, count, out + c * plane + w.begin);
+}
+
+// One slice of a phase: lattice rows of `channels` channels; x is the slice's first element in the
+// source.
+template <class S, class T>
+inline void fill_slice(const Plan& plan, const S* x, const ImageStrides& s, int64_t channels,
+                       const Inside& in_h, const Inside& in_w, T* to) {
+  const Axis &h = plan.axis[1], &w = plan.axis[2];
+  const int64_t rows = in_h.end - in_h.begin, x_row = h.step * s.axis[1],
+                x_step = w.step * s.axis[2];
+  const S* from = x + (in_h.first + in_h.begin * h.step) * s.axis[1] +
+                  (in_w.first + in_w.begin * w.step) * s.axis[2];
+  T* inside = to + in_h.begin * w.extent;
+  for (int64_t c = 0; c < channels; c++) {
+    fill_zero(to + c * plan.plane, in_h.begin * w.extent);
+    fill_zero(to + c * plan.plane + in_h.end * w.extent, (h.extent - in_h.end) * w.extent);
+  }
+  if (s.channel == 1 && channels > 1)
+    return turn_rows(from, x_row, x_step, rows, in_w, w.extent, inside, channels, plan.plane);
+  for (int64_t c = 0; c < channels; c++) {
+    fill_rows(from + c * s.channel, x_row, x_step, rows, in_w, w.extent, inside + c * plan.plane);
+  }
 }
 
 // Lattice planes of `channels` channels of an image.
 template <class S, class T>
 void fill_lattice(const Plan& plan, const S* x, const ImageStrides& s, int64_t channels, T* out) {
   const Axis &d = plan.axis[0], &h = plan.axis[1], &w = plan.axis[2];
+  const int64_t slice = h.extent * w.extent, block = d.extent * slice;
   for (int64_t fd = 0; fd < d.step; fd++) {
     for (int64_t fh = 0; fh < h.step; fh++) {
-      for (int64_t fw = 0; fw < w.step; fw++) {
-        const int64_t block = d.extent * h.extent * w.extent;
-        T* to = out + ((fd * h.step + fh) * w.step + fw) * block;
-        if (!phase_used(d, fd) || !phase_used(h, fh) || !phase_used(w, fw)) continue;
-        const Inside in_d(d, fd), in_h(h, fh), in_w(w, fw);
+      for (int64_t fw = 0; fw < w.step; fw++, out += block) {
+        const Inside &in_d = d.inside[fd], &in_h = h.inside[fh], &in_w = w.inside[fw];
+        if (!in_d.used || !in_h.used || !in_w.used) continue;
         for (int64_t i = 0; i < d.extent; i++) {
-          for (int64_t j = 0; j < h.extent; j++, to += w.extent) {
-            if (!in_d.has(i) || !in_h.has(j)) {
-              for (int64_t c = 0; c < channels; c++) fill_zero(to + c * plan.plane, w.extent);
-              continue;
-            }
-            const S* row = x + (in_d.first + i * d.step) * s.axis[0] +
-                           (in_h.first + j * h.step) * s.axis[1] +
-                           (in_w.first + in_w.begin * w.step) * s.axis[2];
-            fill_row(row, s.channel, w.step * s.axis[2], channels, in_w, w.extent, to, plan.plane);
+          T* to = out + i * slice;
+          if (in_d.has(i)) {
+            fill_slice(plan, x + (in_d.first + i * d.step) * s.axis[0], s, channels, in_h, in_w,
+                       to);
+          } else {
+            for (int64_t c = 0; c < channels; c++) fill_zero(to + c * plan.plane, slice);
           }
         }
       }
@@ -237,8 +268,8 @@ void fill_pixel_lattice(const Plan& plan, const S* x, const ImageStrides& s, T* 
                    const int64_t phase = row / (h.extent * d.extent);
                    const int64_t fw = phase % w.step, fh = phase / w.step % h.step,
                                  fd = phase / (w.step * h.step);
-                   if (!phase_used(d, fd) || !phase_used(h, fh) || !phase_used(w, fw)) continue;
-                   const Inside in_d(d, fd), in_h(h, fh), in_w(w, fw);
+                   const Inside &in_d = d.inside[fd], &in_h = h.inside[fh], &in_w = w.inside[fw];
+                   if (!in_d.used || !in_h.used || !in_w.used) continue;
                    T* to = out + row * w.extent * c;
                    if (!in_d.has(i) || !in_h.has(j)) {
                      fill_zero(to, w.extent * c);

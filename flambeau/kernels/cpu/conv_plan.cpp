@@ -7,7 +7,22 @@ using tile::ceil_div;
 using tile::least;
 using tile::most;
 
-void bound_lattice(Axis& a) {
+namespace {
+
+void take_taps(Axis& a, int64_t count, TableRoom& room) {
+  a.tap = room.take(count), a.phase = room.take(count), a.shift = room.take(count);
+}
+
+Inside inside_of(const Axis& a, int64_t phase) {
+  Inside in{0, 0, a.low * a.step + phase, 0};
+  if (in.first < 0) in.begin = least(ceil_div(-in.first, a.step), a.extent);
+  if (in.first < a.source) in.end = least(ceil_div(a.source - in.first, a.step), a.extent);
+  in.end = most(in.begin, in.end);
+  for (int64_t t = 0; t < a.taps; t++) in.used = in.used || a.phase[t] == phase;
+  return in;
+}
+
+void bound_lattice(Axis& a, TableRoom& room) {
   int64_t high = 0;
   a.low = 0;
   for (int64_t t = 0; t < a.taps; t++) {
@@ -15,21 +30,26 @@ void bound_lattice(Axis& a) {
     high = t == 0 ? a.shift[t] : most(high, a.shift[t]);
   }
   a.extent = high - a.low + a.outs;
+  static_assert(sizeof(Inside) == 4 * sizeof(int64_t));
+  a.inside = reinterpret_cast<Inside*>(room.take(4 * a.step));
+  for (int64_t f = 0; f < a.step; f++) a.inside[f] = inside_of(a, f);
 }
+
+}  // namespace
 
 Axis forward_axis(const ConvArgs& g, int dim, TableRoom& room) {
   Axis a{};
   a.source = g.in[dim], a.step = g.stride[dim];
   a.outs = g.out[dim], a.out_step = 1;
   a.taps = g.kernel[dim];
-  a.tap = room.take(a.taps), a.phase = room.take(a.taps), a.shift = room.take(a.taps);
+  take_taps(a, a.taps, room);
   for (int64_t t = 0; t < a.taps; t++) {
     const int64_t from = t * g.dilation[dim] - g.pad[dim];
     a.tap[t] = t;
     a.shift[t] = floor_div(from, a.step);
     a.phase[t] = from - a.shift[t] * a.step;
   }
-  bound_lattice(a);
+  bound_lattice(a, room);
   return a;
 }
 
@@ -40,20 +60,21 @@ Axis backward_axis(const ConvArgs& g, int dim, int64_t first, TableRoom& room) {
   a.out_first = first, a.out_step = g.stride[dim];
   a.outs = first < g.in[dim] ? ceil_div(g.in[dim] - first, a.out_step) : 0;
   const int64_t most_taps = g.kernel[dim];
-  a.tap = room.take(most_taps), a.phase = room.take(most_taps), a.shift = room.take(most_taps);
+  take_taps(a, most_taps, room);
   for (int64_t t = 0; t < most_taps; t++) {
     const int64_t from = first + g.pad[dim] - t * g.dilation[dim];
     if (from % a.out_step != 0) continue;
     a.tap[a.taps] = t, a.phase[a.taps] = 0, a.shift[a.taps] = from / a.out_step;
     a.taps++;
   }
-  bound_lattice(a);
+  bound_lattice(a, room);
   return a;
 }
 
 int64_t table_words(const ConvArgs& g, const int64_t (&outs)[3], int64_t channels, int lanes) {
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
-  const int64_t axes = 3 * (g.kernel[0] + g.kernel[1] + g.kernel[2]);
+  int64_t axes = 0;
+  for (int d = 0; d < 3; d++) axes += 3 * g.kernel[d] + 4 * g.stride[d];
   // A flat output is wider than `outs` by the reach of the kernel.
   int64_t reach = outs[2];
   for (int d = 0; d < 3; d++) reach += g.kernel[d] * g.dilation[d];

@@ -7,6 +7,14 @@
 
 namespace flambeau::FL_ISA {
 
+// The lattice points [begin, end) of one phase that exist in the source; those before and after are
+// padding. first: source coordinate of the first lattice point.
+struct Inside {
+  int64_t begin, end, first;
+  int64_t used;  // whether some tap reads the phase
+  bool has(int64_t i) const { return begin <= i && i < end; }
+};
+
 // One spatial dim. Output o reads, for tap t, lattice point o + shift[t] of phase[t]; point i of
 // phase f is source[i * step + f], or zero outside. With stride 2 the even and the odd columns are
 // so two images of stride 1.
@@ -17,6 +25,7 @@ struct Axis {
   int64_t out_first, out_step;
   int64_t taps;
   int64_t *tap, *phase, *shift;
+  Inside* inside;  // of each phase
 
   int64_t points() const { return extent * step; }
 };
@@ -35,6 +44,8 @@ struct Plan {
   int64_t out_depth, out_height;  // strides of one channel of the computed output
   int64_t out_plane;
 
+  // Whether the computed output has no gaps.
+  bool dense() const { return out_height == axis[2].outs; }
   // Makes the computed output dense, whatever `flat` says; the segments no longer hold.
   void lay_rows_out() {
     flat = false;
@@ -55,7 +66,6 @@ struct TableRoom {
   }
 };
 
-void bound_lattice(Axis& a);
 // The axis of the forward pass, and that of the input's gradient at positions first, first + stride
 // ...
 Axis forward_axis(const ConvArgs& g, int dim, TableRoom& room);
