@@ -224,9 +224,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return _ops.norm(input, p, dims, keepdim, **options)
 
 
-_C.Tensor.norm = lambda self, p="fro", dim=None, keepdim=False, dtype=None: norm(
-    self, p, dim, keepdim, dtype=dtype
-)
+def _norm_method(self, p="fro", dim=None, keepdim=False, dtype=None):
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+_norm_method.__name__ = _norm_method.__qualname__ = "norm"
+_C.Tensor.norm = _norm_method
 
 
 def split(tensor, split_size_or_sections, dim=0):

@@ -7,6 +7,7 @@
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/module.h"
+#include "python/src/overridable.h"
 #include "python/src/recording.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/wrap.h"
@@ -346,6 +347,9 @@ void append_numpy(Methods& table, Slots& slots) {
   slots.push_back({Py_bf_releasebuffer, slot(release_buffer)});
 }
 
-void init_arrays(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_arrays(PyObject* module) {
+  keep_functions(functions, "frombuffer");
+  checked(PyModule_AddFunctions(module, functions));
+}
 
 }  // namespace flambeau::python

@@ -8,6 +8,7 @@
 #include "python/src/dtypes.h"
 #include "python/src/elements.h"
 #include "python/src/module.h"
+#include "python/src/overridable.h"
 #include "python/src/parse.h"
 #include "python/src/sequences.h"
 #include "python/src/storage.h"
@@ -198,6 +199,9 @@ void append_data_methods(Methods& table) {
                    "dtype, on its device."});
 }
 
-void init_construct(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_construct(PyObject* module) {
+  keep_functions(functions, "tensor as_tensor asarray");
+  checked(PyModule_AddFunctions(module, functions));
+}
 
 }  // namespace flambeau::python

@@ -4,6 +4,7 @@
 #include "python/src/parse.h"
 #include "python/src/recording.h"
 #include "python/src/tensor_methods.h"
+#include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -59,9 +60,17 @@ PyObject* edge_list(PyObject*, PyObject* args) {
   });
 }
 
+// bool(x), len(x): what a mode or the object's class says; null: nobody does.
+Ref answered(const char* method, std::initializer_list<PyObject*> operands) {
+  if (modes_active()) return Ref(ask_modes(method, operands));
+  PyObject* self = *operands.begin();
+  return is_exact_tensor(self) ? Ref() : Ref(ask_operands(method, operands));
+}
+
 // One-element tensors stand for their value.
 int truth(PyObject* self) {
   return guarded_int([&]() -> int {
+    if (Ref answer = answered("__bool__", {self})) return PyObject_IsTrue(answer.get());
     const Tensor& t = tensor_of(self);
     FL_CHECK(t.numel() == 1, RuntimeError,
              "bool: a tensor has a truth value only if it has one element, got shape {}; use any() "
@@ -77,7 +86,10 @@ Scalar only_value(PyObject* self, const char* what) {
   return read_item(t);
 }
 PyObject* convert(PyObject* self, const char* what, PyTypeObject* type) {
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    std::string method = std::string("__") + what + "__";
+    if (type != &PyComplex_Type)
+      if (Ref answer = answered(method.c_str(), {self})) return answer.release();
     Ref value(to_python(only_value(self, what)));
     return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(type), value.get(), nullptr);
   });
@@ -89,6 +101,7 @@ PyObject* as_complex(PyObject* self, PyObject*) {
 }
 PyObject* as_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (Ref answer = answered("__index__", {self})) return answer.release();
     const Tensor& t = tensor_of(self);
     FL_CHECK((is_integer(t.dtype()) || t.dtype() == DType::Bool) && t.numel() == 1, TypeError,
              "index: only an integer tensor of one element can be an index, got {} of shape {}",
@@ -103,10 +116,18 @@ PyObject* is_nonzero(PyObject* self, PyObject*) {
 }
 
 Py_ssize_t length(PyObject* self) {
-  const Tensor& t = tensor_of(self);
-  if (t.ndim() > 0) return Py_ssize_t(t->sizes[0]);
-  PyErr_SetString(PyExc_TypeError, "len: a 0-d tensor has no length");
-  return -1;
+  Py_ssize_t found = 0;
+  int status = guarded_int([&] {
+    if (Ref answer = answered("__len__", {self})) {
+      found = PyLong_AsSsize_t(answer.get());
+      return found == -1 && PyErr_Occurred() ? -1 : 0;
+    }
+    const Tensor& t = tensor_of(self);
+    FL_CHECK(t.ndim() > 0, TypeError, "len: a 0-d tensor has no length");
+    found = Py_ssize_t(t->sizes[0]);
+    return 0;
+  });
+  return status < 0 ? -1 : found;
 }
 
 PyObject* iterate(PyObject* self) {
@@ -124,6 +145,8 @@ PyObject* reversed(PyObject* self, PyObject*) {
 
 int contains(PyObject* self, PyObject* element) {
   return guarded_int([&]() -> int {
+    if (Ref answer = answered("__contains__", {self, element}))
+      return PyObject_IsTrue(answer.get());
     Scalar ignored;
     FL_CHECK(is_tensor(element) || as_scalar(element, ignored), RuntimeError,
              "in: only a Tensor or a number can be in a tensor, got {}", type_name(element));

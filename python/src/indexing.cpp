@@ -222,6 +222,7 @@ bool set_short(const Tensor& x, PyObject* key, PyObject* value) {
 PyObject* tensor_get_item(PyObject* self, PyObject* key) {
   return guarded([&]() -> PyObject* {
     const Tensor& x = tensor_of(self);
+    if (modes_active()) return ask_modes("__getitem__", {self, key});
     if (FL_UNLIKELY(!is_exact_tensor(self) || (is_tensor(key) && !is_exact_tensor(key)))) {
       if (PyObject* answer = ask_operands("__getitem__", {self, key})) return answer;
       return as_operands(wrap(get(x, key)), {self});
@@ -239,6 +240,10 @@ PyObject* tensor_get_item(PyObject* self, PyObject* key) {
 int tensor_set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded_int([&] {
     FL_CHECK(value, TypeError, "index: elements of a tensor cannot be deleted");
+    if (modes_active()) {
+      Ref answer(ask_modes("__setitem__", {self, key, value}));
+      return 0;
+    }
     const Tensor& x = tensor_of(self);
     if (!is_exact_tensor(self) || (is_tensor(value) && !is_exact_tensor(value)) ||
         (is_tensor(key) && !is_exact_tensor(key))) {

@@ -6,6 +6,7 @@
 #include "python/src/arguments.h"
 #include "python/src/dtypes.h"
 #include "python/src/module.h"
+#include "python/src/overridable.h"
 #include "python/src/parse.h"
 #include "python/src/wrap.h"
 
@@ -139,6 +140,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void init_modes(PyObject* module) {
+  keep_functions(functions, "result_type promote_types can_cast");
   checked(PyModule_AddFunctions(module, functions));
   // Python code works on tensors under the GIL; other threads' counts stay atomic.
   tls.counts_alone = true;

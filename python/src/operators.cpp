@@ -81,6 +81,27 @@ constexpr const char* reflected() {
                                   : Op::name;
 }
 
+// The method of Tensor that an operator is known as: torch's choice of names.
+template <class Op>
+constexpr const char* method_name() {
+  return same(Op::symbol, "//")          ? "__floordiv__"
+         : same(Op::symbol, "**")        ? "__pow__"
+         : same(Op::symbol, "==")        ? "__eq__"
+         : same(Op::symbol, "&")         ? "__and__"
+         : same(Op::symbol, "|")         ? "__or__"
+         : same(Op::symbol, "^")         ? "__xor__"
+         : same(Op::symbol, "<<")        ? "__lshift__"
+         : same(Op::symbol, ">>")        ? "__rshift__"
+         : same(Op::name, "bitwise_not") ? "__invert__"
+                                         : Op::name;
+}
+
+// The same where the tensor is on the right.
+template <class Op>
+constexpr const char* right_name() {
+  return kCommutes<Op> ? Op::name : reflected<Op>();
+}
+
 PyObject* not_implemented() { return Py_NewRef(Py_NotImplemented); }
 
 // A number on the left may be the first argument, or come after an op on the tensor.
@@ -100,7 +121,8 @@ template <class Op>
   Scalar number;
   bool numeric = kNumbers<Op> && first != second && as_scalar(first ? b : a, number);
   if (!(first && second) && !numeric && !may_override(first ? b : a)) return not_implemented();
-  PyObject* answer = first ? ask_operands(Op::name, {a, b}) : ask_operands(Op::name, {b, a});
+  PyObject* answer =
+      first ? ask_operands(method_name<Op>(), {a, b}) : ask_operands(right_name<Op>(), {b, a});
   if (answer) return answer;
   if (numeric && is_recording()) note_number<Op>(first, first ? b : a);
   Tensor result = first && second ? Op::call(tensor_of(a), tensor_of(b))
@@ -115,9 +137,7 @@ template <class Op>
   PyObject* other = is_tensor(a) ? b : a;
   if (!is_tensor(other) && !as_scalar(other, ignored) && !may_override(other))
     return not_implemented();
-  if (is_tensor(a) || kCommutes<Op>)
-    return is_tensor(a) ? ask_modes(Op::name, {a, b}) : ask_modes(Op::name, {b, a});
-  return ask_modes(reflected<Op>(), {b, a});
+  return is_tensor(a) ? ask_modes(method_name<Op>(), {a, b}) : ask_modes(right_name<Op>(), {b, a});
 }
 
 template <class Op>
@@ -177,9 +197,9 @@ PyObject* power_inplace(PyObject* a, PyObject* b, PyObject*) {
 template <class Op>
 PyObject* unary(PyObject* a) {
   return guarded([&]() -> PyObject* {
-    if (modes_active()) return ask_modes(Op::name, {a});
+    if (modes_active()) return ask_modes(method_name<Op>(), {a});
     if (FL_LIKELY(is_exact_tensor(a))) return wrap(Op::call(tensor_of(a)));
-    if (PyObject* answer = ask_operands(Op::name, {a})) return answer;
+    if (PyObject* answer = ask_operands(method_name<Op>(), {a})) return answer;
     return as_operands(wrap(Op::call(tensor_of(a))), {a});
   });
 }
@@ -190,7 +210,9 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   return comparisons[op] ? comparisons[op](a, b) : not_implemented();
 }
 
-PyObject* positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* positive(PyObject* a) {
+  return guarded([&] { return modes_active() ? ask_modes("positive", {a}) : Py_NewRef(a); });
+}
 
 struct BinarySlot {
   std::string_view symbol;

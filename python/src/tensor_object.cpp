@@ -2,6 +2,7 @@
 #include "python/src/tensor_object.h"
 
 #include "python/src/tape.h"
+#include "python/src/torch_function.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
@@ -63,6 +64,7 @@ PyObject* wrap_as(Tensor t, PyTypeObject* type) {
   auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
   PyObject* object = checked(allocate(type, 0));
   adopt(as_py(object), std::move(t));
+  note_override(object);
   return object;
 }
 

@@ -4,6 +4,7 @@
 #include "python/src/module.h"
 #include "python/src/operators.h"
 #include "python/src/ops.h"
+#include "python/src/overridable.h"
 #include "python/src/tensor_methods.h"
 #include "python/src/tensor_object.h"
 #include "python/src/wrap.h"
@@ -46,9 +47,11 @@ void collect() {
   std::unordered_set<std::string_view> taken;
   for (const PyMethodDef& m : methods) taken.insert(m.ml_name);
   for (const PyGetSetDef& g : getters) taken.insert(g.name);
+  size_t written = methods.size();
   append_op_methods(methods, taken);
   methods.push_back({});
   getters.push_back({});
+  keep_tables(methods, written, getters);
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, getters.data()});
   slots.push_back({0, nullptr});

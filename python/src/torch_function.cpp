@@ -1,12 +1,26 @@
 // __torch_function__: classes that override what torch's functions do with them.
 #include "python/src/torch_function.h"
 
+#include "python/src/overridable.h"
 #include "python/src/parse.h"
 #include "python/src/wrap.h"
 
 namespace flambeau::python {
 
 thread_local int overrides_off = 0;
+
+std::pair<Ref, Ref> packed(PyObject* self, PyObject* const* given, Py_ssize_t nargs,
+                           PyObject* kwnames) {
+  Py_ssize_t extra = self ? 1 : 0;
+  Ref args = own(PyTuple_New(nargs + extra));
+  if (self) PyTuple_SetItem(args.get(), 0, Py_NewRef(self));
+  for (Py_ssize_t i = 0; i < nargs; i++)
+    PyTuple_SetItem(args.get(), i + extra, Py_NewRef(given[i]));
+  Ref kwargs = own(PyDict_New());
+  for (Py_ssize_t k = 0, n = kwnames ? PyTuple_Size(kwnames) : 0; k < n; k++)
+    checked(PyDict_SetItem(kwargs.get(), PyTuple_GetItem(kwnames, k), given[nargs + k]));
+  return {std::move(args), std::move(kwargs)};
+}
 
 namespace {
 
@@ -72,18 +86,8 @@ Ref public_function(const OpSet& op, const Call& call) {
   return import_from("flambeau", op.name);
 }
 
-// The call as (args, kwargs).
 std::pair<Ref, Ref> packed(const Call& call) {
-  Py_ssize_t extra = call.self ? 1 : 0;
-  Ref args = own(PyTuple_New(call.nargs + extra));
-  if (call.self) PyTuple_SetItem(args.get(), 0, Py_NewRef(call.self));
-  for (Py_ssize_t i = 0; i < call.nargs; i++)
-    PyTuple_SetItem(args.get(), i + extra, Py_NewRef(call.args[i]));
-  Ref kwargs = own(PyDict_New());
-  for (Py_ssize_t k = 0, n = call.kwnames ? PyTuple_Size(call.kwnames) : 0; k < n; k++)
-    checked(
-        PyDict_SetItem(kwargs.get(), PyTuple_GetItem(call.kwnames, k), call.args[call.nargs + k]));
-  return {std::move(args), std::move(kwargs)};
+  return python::packed(call.self, call.args, call.nargs, call.kwnames);
 }
 
 Ref types_of(const std::vector<PyObject*>& objects) {
@@ -102,6 +106,7 @@ bool all_plain(const std::vector<PyObject*>& objects) {
 
 PyObject* ask(const std::vector<PyObject*>& objects, PyObject* function, PyObject* args,
               PyObject* kwargs) {
+  activate_overrides();
   Ref types = types_of(objects);
   for (PyObject* o : objects) {
     Ref method = override_of(o);
@@ -197,6 +202,23 @@ PyObject* ask_mode(PyObject* function, PyObject* args, PyObject* kwargs,
 
 }  // namespace
 
+PyObject* ask_about(PyObject* function, PyObject* args, PyObject* kwargs) {
+  std::vector<PyObject*> objects;
+  for (Py_ssize_t i = 0, n = PyTuple_Size(args); i < n; i++)
+    collect_deep(PyTuple_GetItem(args, i), objects);
+  Ref values = own(PyDict_Values(kwargs));
+  for (Py_ssize_t i = 0, n = PyList_Size(values.get()); i < n; i++)
+    collect_deep(PyList_GetItem(values.get(), i), objects);
+  if (modes_active()) return ask_mode(function, args, kwargs, objects);
+  if (overrides_off || objects.empty() || all_plain(objects)) return nullptr;
+  return ask(objects, function, args, kwargs);
+}
+
+void note_override(PyObject* tensor) {
+  Ref method = override_of(tensor);
+  if (method && !is_default(method.get())) activate_overrides();
+}
+
 PyObject* ask_modes(const OpSet& op, const Call& call) {
   auto [args, kwargs] = packed(call);
   return ask_mode(public_function(op, call).get(), args.get(), kwargs.get(), overriding_call(call));
@@ -283,8 +305,8 @@ PyObject* disabled(PyObject*, PyObject* args) {
 PyObject* has_override(PyObject*, PyObject* relevant) {
   return guarded([&] {
     std::vector<PyObject*> found;
-    if (!overrides_off) collect_deep(relevant, found);
-    return to_bool(!found.empty());
+    if (!overrides_off && !modes_active()) collect_deep(relevant, found);
+    return to_bool(!found.empty() || modes_active());
   });
 }
 
@@ -295,11 +317,13 @@ PyObject* handle(PyObject*, PyObject* args, PyObject* kwargs) {
              "handle_torch_function: needs a function and its relevant arguments");
     std::vector<PyObject*> found;
     collect_deep(PyTuple_GetItem(args, 1), found);
-    FL_CHECK(!found.empty(), TypeError, "handle_torch_function: no argument overrides {}",
-             repr_text(PyTuple_GetItem(args, 0)));
     Ref rest = own(PyTuple_GetSlice(args, 2, PyTuple_Size(args)));
     Ref empty = own(PyDict_New());
-    return ask(found, PyTuple_GetItem(args, 0), rest.get(), kwargs ? kwargs : empty.get());
+    PyObject *function = PyTuple_GetItem(args, 0), *named = kwargs ? kwargs : empty.get();
+    if (modes_active()) return ask_mode(function, rest.get(), named, found);
+    FL_CHECK(!found.empty(), TypeError, "handle_torch_function: no argument overrides {}",
+             repr_text(function));
+    return ask(found, function, rest.get(), named);
   });
 }
 
@@ -310,9 +334,20 @@ PyObject* set_overrides_off(PyObject*, PyObject* change) {
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  modes.push_back(Py_NewRef(mode));
-  note_modes();
-  return Py_NewRef(Py_None);
+  return guarded([&] {
+    activate_overrides();
+    modes.push_back(Py_NewRef(mode));
+    note_modes();
+    return Py_NewRef(Py_None);
+  });
+}
+// _function_modes(): the active ones, the innermost last.
+PyObject* function_modes(PyObject*, PyObject*) {
+  return guarded([] {
+    Ref list = own(PyList_New(0));
+    for (PyObject* mode : modes) checked(PyList_Append(list.get(), mode));
+    return list.release();
+  });
 }
 PyObject* pop_mode(PyObject*, PyObject*) {
   return guarded([] {
@@ -326,6 +361,7 @@ PyObject* pop_mode(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"_push_mode", push_mode, METH_O, nullptr},
+    {"_function_modes", function_modes, METH_NOARGS, nullptr},
     {"_pop_mode", pop_mode, METH_NOARGS, nullptr},
     {"_disabled_torch_function_impl", disabled, METH_VARARGS, nullptr},
     {"_has_torch_function", has_override, METH_O, nullptr},

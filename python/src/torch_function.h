@@ -17,6 +17,14 @@ PyObject* ask_operands(const char* method, std::initializer_list<PyObject*> oper
 // The result in the class of the operands where that is a plain subclass. Takes `result`.
 PyObject* as_operands(PyObject* result, std::initializer_list<PyObject*> operands);
 
+// A call as (args, kwargs); `self` of a method, or null.
+std::pair<Ref, Ref> packed(PyObject* self, PyObject* const* given, Py_ssize_t nargs,
+                           PyObject* kwnames);
+// A call of any function: what a mode or the classes of its arguments answer; null: nobody does.
+PyObject* ask_about(PyObject* function, PyObject* args, PyObject* kwargs);
+// An object of a subclass was made: does its class override what functions do?
+void note_override(PyObject* tensor);
+
 // Is a TorchFunctionMode active in this thread? Then it answers the call.
 inline bool modes_active() { return FL_UNLIKELY(tls.mode & kModePython); }
 PyObject* ask_modes(const char* method, std::initializer_list<PyObject*> operands);
