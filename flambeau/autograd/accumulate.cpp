@@ -33,7 +33,7 @@ bool lies_like(const Tensor& a, const TensorImpl* b) {
 // A gradient that lies in memory like its leaf, so that optimizers can walk both together.
 Tensor as_leaf_grad(const Tensor& g, TensorImpl* leaf) {
   if (tls.grad) return ops::clone(g);
-  if (FL_UNLIKELY(is_sparse(g))) return ops::detach(g);
+  if (FL_UNLIKELY(g->flags & (kSparse | kForeign))) return ops::detach(g);
   if (is_unshared(g) && lies_like(g, leaf)) return g;
   Tensor copy = new_like(Tensor::borrow(leaf), g.dtype());
   copy_elements(copy, g);

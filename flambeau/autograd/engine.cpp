@@ -387,6 +387,10 @@ std::vector<Tensor> run_backward(const BackwardCall& call) {
   if (FL_UNLIKELY(names_sparse(call))) return run_sparse_backward(call);
   if (FL_UNLIKELY(tls.levels != nullptr) && is_batched_call(call))
     return run_batched_backward(call);
+  // Classes that answer for their ops see those of the derivatives too.
+  uint8_t mode = 0;
+  for (const Tensor& root : call.roots) mode |= root->flags & kForeign ? kModeBelow : 0;
+  Restore<uint8_t> below(tls.mode, tls.mode | mode);
   return run_plain_backward(call);
 }
 

@@ -98,20 +98,10 @@ Tensor finished(const Tensor& result, const Arguments& arguments) {
   return plain;
 }
 
-bool any_dual(const OpInfo& op, const Value* arguments) {
-  for (int i = 0; i < op.param_count; i++) {
-    const Value& v = arguments[i];
-    uint32_t count = v.kind == Value::TensorRef ? 1 : v.kind == Value::TensorRun ? v.count : 0;
-    for (uint32_t k = 0; k < count; k++)
-      if (is_dual(v.tensor[k])) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool DualLevel::handle(const OpInfo& op, const Value* arguments, Returns& results) {
-  if (!any_dual(op, arguments)) return false;
+  if (!find_tensor(op, arguments, is_dual)) return false;
   Arguments replaced(op, arguments);
   op.call(op.function, replaced.values(), results);
   if (op.inplace) {

@@ -26,8 +26,9 @@ enum TensorFlags : uint8_t {
   kInference = 8,
   kBatched = 16,
   kDual = 32,
-  kSparse = 64,  // a shell around strided tensors (ops/sparse.h)
-  kSlow = kBatched | kDual | kSparse,
+  kSparse = 64,    // a shell around strided tensors (ops/sparse.h)
+  kForeign = 128,  // of a class that answers for its ops itself (autograd/below.h)
+  kSlow = kBatched | kDual | kSparse | kForeign,
 };
 
 struct TensorImpl {

@@ -22,6 +22,7 @@ enum Mode : uint8_t {
   kModeProfile = 4,
   kModePython = 8,
   kModeRecord = 16,  // sizes that Python asks for say where they come from
+  kModeBelow = 32,   // a level sees what derivatives do: they call ops (autograd/below.h)
 };
 
 struct Tls {

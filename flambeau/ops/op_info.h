@@ -59,8 +59,22 @@ struct OpInfo {
   void* out_function;  // takes the outs first; null where the form does not exist
   Adapter call_out;
   uint8_t out_count;
-  bool inplace;  // writes its first argument
+  bool inplace;        // writes its first argument
+  bool taped = false;  // has a node of its own
+  bool inner = false;  // to be seen as the ops that it calls (autograd/below.h)
 };
+
+// The first tensor of a call for which `test` holds, or null.
+template <class F>
+const Tensor* find_tensor(const OpInfo& op, const Value* arguments, F test) {
+  for (int i = 0; i < op.param_count; i++) {
+    const Value& v = arguments[i];
+    uint32_t count = v.kind == Value::TensorRef ? 1 : v.kind == Value::TensorRun ? v.count : 0;
+    for (uint32_t k = 0; k < count; k++)
+      if (v.tensor[k].defined() && test(v.tensor[k])) return &v.tensor[k];
+  }
+  return nullptr;
+}
 
 // All overloads of one base name, in resolution order.
 struct OpSet {

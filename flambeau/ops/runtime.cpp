@@ -96,6 +96,8 @@ void check_out(std::string_view op, Inputs inputs, Inputs outs) {
     for (const Tensor* t : list) {
       if (!t->defined() || !((*t)->flags & kSlow)) continue;
       FL_CHECK(!((*t)->flags & kBatched), RuntimeError, "{}: out= cannot be used inside vmap", op);
+      FL_CHECK(!is_foreign(*t), NotImplementedError,
+               "{}: out= cannot be used with tensors whose class has __torch_dispatch__", op);
       FL_CHECK(!((*t)->flags & kSparse), NotImplementedError,
                "{}: out= cannot be used with sparse tensors", op);
     }

@@ -1,6 +1,8 @@
 // The stack of levels and the recorder that counts ops.
 #include "flambeau/ops/slow.h"
 
+#include <algorithm>
+
 #include "flambeau/ops/sparse.h"
 
 namespace flambeau {
@@ -29,31 +31,34 @@ const OpSet* find_op(std::string_view name) {
   return at != all.end() && std::string_view((*at)->name) == name ? *at : nullptr;
 }
 
+Level* foreign_tensors;
+
 namespace detail {
 
 namespace {
 
 // Without a level nobody can say what a batched tensor stands for.
 void check_no_batch(const OpInfo& op, const Value* arguments) {
-  for (int i = 0; i < op.param_count; i++) {
-    const Value& v = arguments[i];
-    uint32_t count = v.kind == Value::TensorRef ? 1 : v.kind == Value::TensorRun ? v.count : 0;
-    for (uint32_t k = 0; k < count; k++)
-      FL_CHECK(!v.tensor[k].defined() || !(v.tensor[k]->flags & kBatched), RuntimeError,
-               "{}: a tensor from inside a vmap that is over was used", op.name);
-  }
+  bool batched = find_tensor(op, arguments, [](const Tensor& t) { return t->flags & kBatched; });
+  FL_CHECK(!batched, RuntimeError, "{}: a tensor from inside a vmap that is over was used",
+           op.name);
 }
 
 }  // namespace
 
-bool ask_levels(const OpInfo& op, const Value* arguments, Returns& results) {
+bool ask_levels(const OpInfo& op, void* below, const Value* arguments, Returns& results) {
   Level* all = tls.levels;
   if (!all) check_no_batch(op, arguments);
   for (Level* level = all; level; level = level->outer) {
     if (tls.depth && !level->sees_inner) continue;
     Restore<Level*> outer(tls.levels,
                           level->outer);  // what a level calls itself goes to the levels outside it
+    level->below = below;
     if (level->handle(op, arguments, results)) return true;
+  }
+  if (foreign_tensors && find_tensor(op, arguments, is_foreign)) {
+    foreign_tensors->below = below;
+    if (foreign_tensors->handle(op, arguments, results)) return true;
   }
   return call_sparse(op, arguments, results);
 }

@@ -12,6 +12,8 @@ struct Level {
   Level* outer = nullptr;
   // Sees the outermost ops only (a composite's inner ops are muted) unless it wants them all.
   bool sees_inner = false;
+  // While `handle` runs: the op's function, with ask_below() in the place of its kernel.
+  void* below = nullptr;
   virtual ~Level() = default;
   virtual bool handle(const OpInfo& op, const Value* arguments, Returns& results) = 0;
 };
@@ -26,6 +28,10 @@ class FL_API LevelScope {
  private:
   Level& level_;
 };
+
+// Answers for tensors with the flag kForeign; null until there are any.
+FL_API extern Level* foreign_tensors;
+inline bool is_foreign(const Tensor& t) { return t.defined() && t->flags & kForeign; }
 
 // Counts and names the ops that a piece of code calls.
 class FL_API OpCounter : public Level {
@@ -51,7 +57,18 @@ requires(sizeof...(T) > 1) bool slow_mode(const T&... arguments) {
 }
 
 namespace detail {
-FL_API bool ask_levels(const OpInfo& op, const Value* arguments, Returns& results);
+FL_API bool ask_levels(const OpInfo& op, void* below, const Value* arguments, Returns& results);
+FL_API void answer_below(Returns& results);
+// Says what an op of this result type gives, the number of its tensors included.
+template <class R>
+void expect(Returns& r) {
+  if constexpr (std::is_reference_v<R>)
+    r.kind = Returns::Written;
+  else
+    put(r, R{});
+}
+template <>
+inline void expect<void>(Returns&) {}
 template <class R>
 R take(Returns& r) {
   if constexpr (std::is_same_v<R, Tensor>)
@@ -74,16 +91,39 @@ R take(Returns& r) {
 }
 }  // namespace detail
 
+// What a level that answers below the tape gives where a kernel would have computed.
+template <class R>
+[[gnu::noinline, gnu::cold]] R ask_below() {
+  Returns results;
+  detail::expect<R>(results);
+  detail::answer_below(results);
+  if constexpr (!std::is_void_v<R>) return detail::take<R>(results);
+}
+// The same for an op that has written its first argument.
+FL_API bool written_below();
+
+// A body that rarely runs. Its only caller is marked, so the compiler leaves it small and spends
+// what a file may grow by on the other one.
+template <auto run>
+struct Rare;
+template <class R, class... A, R (*run)(A...)>
+struct Rare<run> {
+  [[gnu::noinline, gnu::cold]] static R call(A... arguments) {
+    return run(std::forward<A>(arguments)...);
+  }
+};
+
 // Boxes the arguments, asks the levels, and runs the op with them muted if none answered. In-place
 // forms give back their first argument.
 template <class R, class... A>
 [[gnu::noinline, gnu::cold]] R slow_call(const OpInfo& op, R (*run)(A...),
+                                         std::type_identity_t<R (*)(A...)> below,
                                          std::type_identity_t<A>... args) {
   Value values[sizeof...(A) + 1];
   int i = 0;
   ((Boxed<A>::set(values[i++], args)), ...);
   Returns results;
-  if (detail::ask_levels(op, values, results)) {
+  if (detail::ask_levels(op, reinterpret_cast<void*>(below), values, results)) {
     if constexpr (std::is_reference_v<R>)
       return std::get<0>(std::tie(args...));
     else

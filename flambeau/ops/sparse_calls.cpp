@@ -451,20 +451,10 @@ std::pair<Handler, bool> find_handler(const OpInfo& op) {
   return {nullptr, false};
 }
 
-const Tensor* first_sparse(const OpInfo& op, const Value* arguments) {
-  for (int i = 0; i < op.param_count; i++) {
-    const Value& v = arguments[i];
-    uint32_t count = v.kind == Value::TensorRef ? 1 : v.kind == Value::TensorRun ? v.count : 0;
-    for (uint32_t k = 0; k < count; k++)
-      if (is_sparse(v.tensor[k])) return &v.tensor[k];
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 bool call_sparse(const OpInfo& op, const Value* arguments, Returns& results) {
-  const Tensor* sparse = first_sparse(op, arguments);
+  const Tensor* sparse = find_tensor(op, arguments, is_sparse);
   if (!sparse) return false;
   auto [handler, known] = find_handler(op);
   // Those that work on the values need them in the first argument.

@@ -157,6 +157,9 @@ class SavedResult {
 FL_API void leave_node(TensorImpl* impl);
 
 // ---- recording ----
+// Do derivatives call ops? Otherwise, where the tape is off and no level watches, those that are
+// arithmetic are one loop.
+inline bool by_ops() { return tls.grad || tls.mode & kModeBelow; }
 inline bool recording(const Tensor& a) { return tls.grad && a.defined() && a.requires_grad(); }
 FL_API bool recording(TensorList list);
 template <class... T>
@@ -243,7 +246,8 @@ inline void connect(Node* node, int i, const Tensor& input, InputFit& fit) {
   connect(node, i, input);
   fit.set(input);
 }
-inline void connect(Node* node, int i, const Tensor& input, InputFit& fit, const Tensor& result) {
+[[gnu::always_inline]] inline void connect(Node* node, int i, const Tensor& input, InputFit& fit,
+                                           const Tensor& result) {
   connect(node, i, input);
   fit.set(input, result);
 }
@@ -338,24 +342,41 @@ class NodeGuard {
 // Result i of an op that has one, a list, or several.
 template <int I, class R>
 const Tensor& output(const R& results) {
-  static const Tensor none;
-  if constexpr (std::is_same_v<R, Tensor>)
+  if constexpr (std::is_same_v<R, Tensor>) {
     return results;
-  else if constexpr (std::is_same_v<R, std::vector<Tensor>>)
+  } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
+    static const Tensor none;
     return results.empty() ? none : results[I];
-  else
+  } else {
     return std::get<I>(results);
+  }
 }
 
-// Records a call that has run; its first `differentiable` results get the node.
 template <class N, class R, class... A>
-void tape(const R& result, int differentiable, const A&... arguments) {
+[[gnu::always_inline]] inline void tape_now(const R& result, int differentiable,
+                                            const A&... arguments) {
   N* node = new_node<N>(kTypeOf<N>);
   NodeGuard guard(node);  // a hook that packs saved tensors may fail
   node->record(arguments..., output<0>(result));
   node->keep(result);
   guard.release();
   attach(result, node, differentiable);
+}
+template <class N, class R, class... A>
+[[gnu::noinline, gnu::cold]] void tape_rarely(const R& result, int differentiable,
+                                              const A&... arguments) {
+  tape_now<N>(result, differentiable, arguments...);
+}
+// Records a call that has run; its first `differentiable` results get the node. Of the two bodies
+// that an op has (ops/slow.h) the one that computes takes this in: a call more would show where a
+// number is multiplied.
+template <class N, bool rare, class R, class... A>
+[[gnu::always_inline]] inline void tape(const R& result, int differentiable,
+                                        const A&... arguments) {
+  if constexpr (rare)
+    tape_rarely<N>(result, differentiable, arguments...);
+  else
+    tape_now<N>(result, differentiable, arguments...);
 }
 
 // Records a call that will write `self`: made before, tied to it afterwards.

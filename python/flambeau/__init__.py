@@ -125,6 +125,7 @@ _LATE = {
     "load": "serialization",
     "vmap": "func",
     "_record": "_recording",
+    "ops": "_ops",
 }
 
 

@@ -126,15 +126,6 @@ void replace(PyObject* answer, std::span<Tensor> grads, const char* what) {
     grads[size_t(i)] = expect_grad(PyTuple_GetItem(tuple.get(), i), what);
 }
 
-template <class F>
-void with_python_errors(F f) {
-  try {
-    f();
-  } catch (const ErrorSet&) {
-    throw_python_error();
-  }
-}
-
 void run_before(void* context, std::span<Tensor> grads) {
   with_python_errors([&] {
     Ref list = hooks_of(context);

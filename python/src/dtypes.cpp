@@ -52,6 +52,7 @@ constexpr const char* kFormats[] = {"contiguous_format", "preserve_format", "cha
 
 PyObject* dtype_objects[kDTypes];
 PyObject* layout_objects[kOwnLayouts];
+PyObject* format_objects[std::size(kFormats)];
 
 PyConstant* as_constant(PyObject* o) { return reinterpret_cast<PyConstant*>(o); }
 
@@ -177,6 +178,7 @@ bool as_memory_format(PyObject* o, MemoryFormat& out) {
 
 PyObject* to_python(DType dtype) { return Py_NewRef(dtype_objects[int(dtype)]); }
 PyObject* to_python(Layout layout) { return Py_NewRef(layout_objects[int(layout)]); }
+PyObject* to_python(MemoryFormat format) { return Py_NewRef(format_objects[int(format)]); }
 
 void init_dtypes(PyObject* module) {
   dtype_type = make_type(dtype_spec);
@@ -196,7 +198,7 @@ void init_dtypes(PyObject* module) {
     if (i < kOwnLayouts) layout_objects[i] = layout;
   }
   for (int i = 0; i < int(std::size(kFormats)); i++)
-    make(module, memory_format_type, kFormats[i], i);
+    format_objects[i] = make(module, memory_format_type, kFormats[i], i);
   struct {
     const char *alias, *name;
   } aliases[] = {{"float", "float32"},    {"double", "float64"},

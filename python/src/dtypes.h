@@ -29,6 +29,7 @@ bool as_device(PyObject* o, Device& out);
 
 PyObject* to_python(DType dtype);  // all new references
 PyObject* to_python(Layout layout);
+PyObject* to_python(MemoryFormat format);
 PyObject* to_python(Device device);
 
 }  // namespace flambeau::python

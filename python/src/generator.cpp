@@ -152,6 +152,11 @@ PyMethodDef functions[] = {{"_rebuild_generator", rebuild, METH_VARARGS, nullptr
 
 }  // namespace
 
+PyObject* to_python(Generator* generator) {
+  if (generator == &default_generator()) return Py_NewRef(default_object);
+  return make(generator_type, generator, false);
+}
+
 bool as_generator(PyObject* o, Generator*& out) {
   if (!PyType_IsSubtype(Py_TYPE(o), generator_type)) return false;
   out = &generator_of(o);

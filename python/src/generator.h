@@ -6,5 +6,7 @@
 namespace flambeau::python {
 
 bool as_generator(PyObject* o, Generator*& out);
+// An object for a generator that lives elsewhere.
+PyObject* to_python(Generator* generator);
 
 }  // namespace flambeau::python

@@ -11,7 +11,7 @@ constexpr void (*kParts[])(PyObject*) = {
     init_conversions, init_arrays,      init_construct, init_tape,           init_modes,
     init_grad_switch, init_dlpack,      init_memory,    init_autocast,       init_location,
     init_autograd,    init_saved_hooks, init_function,  init_forward,        init_module_base,
-    init_optim,       init_vmap,        init_recording,       init_overridable};
+    init_optim,       init_vmap,        init_recording, init_dispatch,       init_overridable};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "flambeau._C",

@@ -32,6 +32,7 @@ void init_vmap(PyObject* module);
 void init_module_base(PyObject* module);
 void init_optim(PyObject* module);
 void init_recording(PyObject* module);
+void init_dispatch(PyObject* module);
 void init_overridable(PyObject* module);
 
 }  // namespace flambeau::python

@@ -109,6 +109,21 @@ PyObject* op_names(PyObject*, PyObject*) {
   });
 }
 
+// _op_entries("add"): where the op stands, and (schema, has out=) of every overload.
+PyObject* op_entries(PyObject*, PyObject* name) {
+  return guarded([&] {
+    const OpSet* op = find_op(text_of(name));
+    FL_CHECK(op, IndexError, "ops: there is no op {}", repr_text(name));
+    Ref list = own(PyList_New(0));
+    for (int i = 0; i < op->count; i++) {
+      const OpInfo& one = op->overloads[i];
+      Ref entry = own(Py_BuildValue("sO", one.schema, one.out_function ? Py_True : Py_False));
+      checked(PyList_Append(list.get(), entry.get()));
+    }
+    return Py_BuildValue("nO", Py_ssize_t(op_index(op->name)), list.get());
+  });
+}
+
 // _return_type("max"): the named tuple of an op, None where it has none.
 PyObject* named_result(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
@@ -123,6 +138,7 @@ PyObject* named_result(PyObject*, PyObject* name) {
 
 PyMethodDef own_functions[] = {{"_schema", schema, METH_O, "The schemas of an op, by name."},
                                {"_op_names", op_names, METH_NOARGS, "Every op with its forms."},
+                               {"_op_entries", op_entries, METH_O, "An op's overloads."},
                                {"_return_type", named_result, METH_O, "An op's named tuple."},
                                {}};
 

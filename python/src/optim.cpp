@@ -74,6 +74,11 @@ class Steps {
       PyObject* param = params_[i];
       TensorImpl* grad = gradient_of(param);
       if (!grad) continue;
+      FL_CHECK(
+          !(grad->flags & kForeign), NotImplementedError,
+          "step: a gradient of shape {} is of a class with __torch_dispatch__, which optimizers "
+          "do not ask",
+          IntList(grad->sizes, grad->ndim));
       StepItem item{.param = tensor_of(param).impl(), .grad = grad};
       fill(item, param);
       items.push_back(item);
@@ -188,7 +193,7 @@ PyObject* clip_grad_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     FL_CHECK(nargs == 3, TypeError, "_clip_grad_norm: takes 3 arguments, got {}", int64_t(nargs));
     std::vector<Tensor> grads = gradients(args[0]);
     for (const Tensor& g : grads)
-      if (!has_kernel(g) || g->flags & kSparse) return Py_NewRef(Py_None);
+      if (!has_kernel(g) || g->flags & (kSparse | kForeign)) return Py_NewRef(Py_None);
     double limit = number(args[1]);
     double norm = grads.empty() ? 0 : total_norm(grads);
     FL_CHECK(!truth(args[2]) || std::isfinite(norm), RuntimeError,

@@ -1,6 +1,7 @@
 // Overload resolution: binds a call's arguments to the parameters of each overload in turn.
 #include "python/src/parse.h"
 
+#include "python/src/dispatch.h"
 #include "python/src/recording.h"
 #include "python/src/torch_function.h"
 #include "python/src/wrap.h"
@@ -221,6 +222,7 @@ void run_out(const OpInfo& op, Bound& b, Returns& results) {
       set_out(op, first[i], item.get());
     }
   }
+  if (FL_UNLIKELY(tls.mode & kModeBelow) && ask_dispatch_out(op, first, b.values, results)) return;
   op.call_out(op.out_function, first, results);
 }
 
@@ -287,6 +289,22 @@ void run_out(const OpInfo& op, Bound& b, Returns& results) {
 }
 
 }  // namespace
+
+PyObject* call_overload(size_t index, int overload, PyObject* const* args, Py_ssize_t nargs,
+                        PyObject* kwnames) {
+  const OpSet& op = *all_ops()[index];
+  const SignatureSet& set = signatures_of(op, index);
+  Arena arena;
+  Call call{.self = nullptr, .args = args, .nargs = nargs, .kwnames = kwnames, .arena = arena};
+  Bound b;
+  Mismatch ignored;
+  for (bool numbers : {false, set.numbers}) {
+    call.numbers = numbers;
+    const Signature& s = set.overloads[size_t(overload)];
+    if (bind(set, s, call, b, ignored)) return run(s, b);
+  }
+  return call_set(op, index, nullptr, args, nargs, kwnames);
+}
 
 PyObject* call_set(const OpSet& op, size_t index, PyObject* self, PyObject* const* args,
                    Py_ssize_t nargs, PyObject* kwnames) {

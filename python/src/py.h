@@ -61,6 +61,16 @@ bool is_library_error(std::string_view text);
 // Carries the exception that is set through C++ code that knows nothing of Python.
 [[noreturn]] void throw_python_error();
 
+// Runs Python for C++ code that called back.
+template <class F>
+auto with_python_errors(F&& f) {
+  try {
+    return f();
+  } catch (const ErrorSet&) {
+    throw_python_error();
+  }
+}
+
 template <class F>
 PyObject* guarded(F&& f) noexcept {
   try {

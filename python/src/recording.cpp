@@ -3,6 +3,7 @@
 #include "python/src/recording.h"
 
 #include "flambeau/jit/recorder.h"
+#include "python/src/dispatch.h"
 #include "python/src/module.h"
 #include "python/src/size.h"
 #include "python/src/wrap.h"
@@ -171,6 +172,9 @@ Scalar read_item(const Tensor& t) {
       .call_out = nullptr,
       .out_count = 0,
       .inplace = false};
+  Scalar answer;
+  bool asked = tls.mode & kModeBelow || is_foreign(t);
+  if (FL_UNLIKELY(asked) && ask_dispatch_item(t, answer)) return answer;
   if (!is_recording() || !active) return t.item();
   Value value;
   Boxed<const Tensor&>::set(value, t);

@@ -123,6 +123,51 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   });
 }
 
+// A tuple of ints, or none of them.
+Ints ints_in(const char* op, PyObject* sequence) {
+  Ref tuple = own(PySequence_Tuple(sequence));
+  Ints found;
+  FL_CHECK(!PyTuple_Size(tuple.get()) || sizes_in(op, tuple.get(), found), TypeError,
+           "{}: takes ints, got {}", op, repr_text(sequence));
+  return found;
+}
+
+// Tensor._make_wrapper_subclass(cls, size, strides=None, storage_offset=0, dtype=None, layout=None,
+// device=None, requires_grad=False): a tensor of these facts, whose class answers for all that is
+// done with it.
+PyObject* make_wrapper(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return guarded([&] {
+    constexpr const char* op = "_make_wrapper_subclass";
+    auto [cls, size, steps, offset, type, layout, place, grad] = parse_arguments(
+        op,
+        {"cls", "size", "strides", "storage_offset", "dtype", "layout", "device", "requires_grad"},
+        args, nargs, kwnames);
+    FL_CHECK(cls && size, TypeError, "{}: needs cls and size", op);
+    FL_CHECK(PyObject_HasAttrString(cls, "__torch_dispatch__"), RuntimeError,
+             "{}: {} has no __torch_dispatch__", op, repr_text(cls));
+    DType dtype = default_dtype();
+    Device device = default_device();
+    Layout strided = Layout::Strided;
+    FL_CHECK(!given(type) || as_dtype(type, dtype), TypeError, "{}: dtype must be dtype, got {}",
+             op, type_name(type));
+    FL_CHECK(!given(place) || as_device(place, device), TypeError,
+             "{}: device must be device, got {}", op, type_name(place));
+    FL_CHECK(!given(layout) || (as_layout(layout, strided) && strided == Layout::Strided),
+             TypeError, "{}: layout must be strided, got {}", op, repr_text(layout));
+    Geometry geometry{ints_in(op, size), {}, int_argument(op, "storage_offset", offset, 0)};
+    geometry.strides = given(steps) ? ints_in(op, steps) : contiguous_strides(geometry.sizes);
+    FL_CHECK(geometry.strides.size() == geometry.sizes.size(), RuntimeError,
+             "{}: strides must be as many as sizes, got {} and {}", op, geometry.strides,
+             geometry.sizes);
+    int64_t room = geometry.offset + 1;
+    for (size_t d = 0; d < geometry.sizes.size(); d++)
+      room += std::max<int64_t>(geometry.sizes[d] - 1, 0) * geometry.strides[d];
+    Tensor t = alias(new_tensor({room}, dtype, device), geometry);
+    if (bool_argument(op, "requires_grad", grad, false)) t.set_requires_grad(true);
+    return wrap_as(std::move(t), subclass_of_tensor(op, cls));
+  });
+}
+
 // x.as_subclass(cls): the same memory and history in an object of another class.
 PyObject* as_subclass(PyObject* self, PyObject* cls) {
   return guarded(
@@ -152,6 +197,7 @@ PyObject* parameter_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 PyMethodDef functions[] = {{"_legacy_new", typed_new, METH_VARARGS, nullptr}, {}};
 const PyMethodDef kMethods[] = {
     {"_make_subclass", as_function(make_subclass), kFast | METH_STATIC, nullptr},
+    {"_make_wrapper_subclass", as_function(make_wrapper), kFast | METH_STATIC, nullptr},
     {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},
     {"__torch_function__", tensor_torch_function, METH_VARARGS | METH_CLASS, nullptr}};
 

@@ -1,6 +1,7 @@
 // Life of the Python object of a tensor: identity, attributes, garbage collection, resurrection.
 #include "python/src/tensor_object.h"
 
+#include "python/src/dispatch.h"
 #include "python/src/tape.h"
 #include "python/src/torch_function.h"
 #include "python/src/wrap.h"
@@ -64,6 +65,7 @@ PyObject* wrap_as(Tensor t, PyTypeObject* type) {
   auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
   PyObject* object = checked(allocate(type, 0));
   adopt(as_py(object), std::move(t));
+  note_class(object);
   note_override(object);
   return object;
 }

@@ -18,16 +18,18 @@ def entry(op: Op, s: OpSet) -> str:
     form, *others = ops.forms(op)
     positional = sum(not a.keyword_only for a in op.args)
     params = f"kParams_{op.id}" if op.args else "nullptr"
-    out = "nullptr, nullptr, 0"
-    if op.has_out and not s.inplace:
-        out = f"{others[-1].pointer()}, {len(op.outs)}"
+    has_out = op.has_out and not s.inplace
+    out = f"{others[-1].pointer()}, {len(op.outs)}" if has_out else "nullptr, nullptr, 0"
+    inner = op.row.kind == "composite" and not (op.node or s.inplace or op.mutates)
+    flags = (s.inplace, op.node, inner and "whole" not in (op.row.tags or ""))
+    flags = ", ".join(str(bool(f)).lower() for f in flags)
     return f"""\
   {{"{s.name}", "{op.overload}",
    {quoted(s.name + op.text[len(op.name) :])},
    OpKind::{op.row.kind.capitalize()}, {params}, {len(op.args)}, {positional},
    {quoted(" ".join(op.outs) if op.named else "")},
    {(others[0] if s.inplace else form).pointer()},
-   {out}, {str(s.inplace).lower()}}},
+   {out}, {flags}}},
 """
 
 

@@ -33,9 +33,7 @@ def flatten_metadata(formula: str) -> str:
 
 def without(names: set[str], formula: str) -> str:
     """The formula with 1 for arguments that this overload lacks (alpha of another one, say)."""
-    for name in names:
-        formula = re.sub(rf"\b{name}\b(?!\()", "1", formula)
-    return formula
+    return re.sub(rf"\b({'|'.join(names)})\b(?!\()", "1", formula) if names else formula
 
 
 def is_arithmetic(formula: str) -> bool:

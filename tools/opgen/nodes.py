@@ -72,7 +72,7 @@ struct $node : NodeOf<$edge_count> {
         if len(args) == 1 and first.is_tensor:
             body = gradient(self, first)
             if body:
-                value = f"tls.grad ? Tensor({value}) : pointwise(k{body.symbol}, {body.inputs})"
+                value = f"by_ops() ? Tensor({value}) : pointwise(k{body.symbol}, {body.inputs})"
             return [*lines, f"out[{self.edge(first)}] = fit_{first.name}({value});"]
         if "wanted" in names:
             wants = ", ".join(self.wanted([a]) for a in args)

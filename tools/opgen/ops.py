@@ -7,16 +7,18 @@ from tools.opgen.op import Op
 from tools.opgen.template import Emitter, addresses
 
 PLAIN = """\
-static $returns run_$id($params) {
+template <bool below> static $returns run_$id($params) {
   $body
 }
 """
 IN_PLACE = """\
-static Tensor& run_$id$suffix($params) {
+template <bool below> static Tensor& run_$id$suffix($params) {
   check_inplace("$function", self);
   $record
-  $compute
-  self->bump_version();
+  if (!below || !written_below()) {
+    $compute
+    self->bump_version();
+  }
   $rebase
   return self;
 }
@@ -25,7 +27,7 @@ DISPATCH = """\
 $returns $function($params) {
   $requirements
   if (FL_UNLIKELY(slow_mode($watched))) return slow_call($slow);
-  return run_$id$suffix($call);
+  return run_$id$suffix<false>($call);
 }
 """
 OUT = """\
@@ -65,8 +67,9 @@ class Form(Emitter):
         return ", ".join(f"{t} {n} = {d}" if d else f"{t} {n}" for t, n, d in self.parameters())
 
     def slow(self) -> str:
-        run = f"&run_{self.id}{self.suffix}"
-        return ", ".join([self.infos[self.function], run, *(a.name for a in self.args)])
+        run = f"run_{self.id}{self.suffix}"
+        bodies = f"&{run}<false>", f"&Rare<&{run}<true>>::call"
+        return ", ".join([self.infos[self.function], *bodies, *(a.name for a in self.args)])
 
 
 class Plain(Form):
@@ -74,12 +77,13 @@ class Plain(Form):
 
     def body(self) -> list[str]:
         check = [rules.device_check(self)] if self.row.kind == "structured" else []
+        value = f"below ? ask_below<{self.result}>() : {self.value()}"
         if not self.node:
-            return [*check, f"return {self.value()};"]
+            return [*check, f"return {value};"]
         first = sum(map(self.carries_grad, self.outs))
-        tape = f"tape<{self.node}>(result, {first}, {self.call});"
+        tape = f"tape<{self.node}, below>(result, {first}, {self.call});"
         record = f"if (FL_UNLIKELY(recording({self.recorded}))) {tape}"
-        return [*check, f"{self.result} result = {self.value()};", record, "return result;"]
+        return [*check, f"{self.result} result = {value};", record, "return result;"]
 
     def value(self) -> str:
         """The expression that computes the result."""
@@ -124,10 +128,8 @@ class InPlace(Form):
         lines = [f'write_into("{name}_", self, [&] {{ NoGradGuard no_grad; return {value}; }}());']
         if row.kind == "composite" and not row.grad:
             # No node of its own: while the tape records, copy_ carries the result over.
-            recorded, kept = (
-                f"recording({', '.join(self.tensors)})",
-                value.replace("self", "clone(self)", 1),
-            )
+            recorded = f"recording({', '.join(self.tensors)})"
+            kept = value.replace("self", "clone(self)", 1)
             lines.insert(0, f"if (FL_UNLIKELY({recorded})) return copy_(self, {kept});")
         return lines
 
@@ -139,8 +141,7 @@ class Out(Form):
         return f"{addresses(self.tensors)}, {addresses(self.targets)}"
 
     def value(self) -> str:
-        many = len(self.targets) > 1
-        target = f"std::tie({', '.join(self.targets)})" if many else "out"
+        target = f"std::tie({', '.join(self.targets)})" if len(self.targets) > 1 else "out"
         if self.row.kind == "pointwise":
             return f"pointwise_out(k{self.type_name}, {target}, {forward(self).inputs})"
         cast = "true" if self.row.kind in ("reduce", "composite") else "false"

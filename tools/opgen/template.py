@@ -6,10 +6,8 @@ from string import Template
 
 def fill(template: str, subject) -> str:
     """Holes take attributes of `subject`, methods called; a list alone on its line gives lines."""
-    values = {}
-    for name in Template(template).get_identifiers():
-        value = getattr(subject, name)
-        values[name] = value() if callable(value) else value
+    values = {name: getattr(subject, name) for name in Template(template).get_identifiers()}
+    values = {name: v() if callable(v) else v for name, v in values.items()}
     lines = []
     for line in template.splitlines():
         alone = re.fullmatch(r"(\s*)\$(\w+)", line)
