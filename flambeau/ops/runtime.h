@@ -4,6 +4,7 @@
 #include "flambeau/generated/ops.h"
 #include "flambeau/kernels/reduce.h"
 #include "flambeau/ops/pointwise.h"
+#include "flambeau/ops/shown.h"
 #include "flambeau/ops/slow.h"
 #include "flambeau/tape/node.h"
 

@@ -16,6 +16,8 @@ struct Edge {
   bool wanted() const { return node || leaf; }
 };
 
+struct SavedVisitor;  // ops/shown.h
+
 struct NodeType {
   const char* name;  // "MulBackward0"
   const char* op;    // "mul"
@@ -24,6 +26,8 @@ struct NodeType {
   void (*release)(Node* node);  // drops the saved values
   void (*destroy)(Node* node);  // runs the destructor
   uint16_t size;                // bytes, to know the pool
+  // Tells what is saved, by name; null: nobody may ask.
+  void (*show)(Node* node, const SavedVisitor& visitor) = nullptr;
 };
 
 // The source line of an op: a code object and an instruction, resolved only when something fails.
@@ -296,7 +300,8 @@ inline constexpr NodeType kTypeOf = {
     [](Node* n, const Tensor* grads, Tensor* out) { static_cast<N*>(n)->backward(grads, out); },
     [](Node* n) { static_cast<N*>(n)->release(); },
     destroy_node<N>,
-    sizeof(N)};
+    sizeof(N),
+    [](Node* n, const SavedVisitor& visitor) { static_cast<N*>(n)->shown(visitor); }};
 
 // What is remembered of tensors instead of the tensors.
 inline Ints sizes_of(const Tensor& t) { return t.defined() ? Ints(t.sizes()) : Ints(); }

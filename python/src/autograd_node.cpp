@@ -7,6 +7,8 @@
 
 #include <structmember.h>
 
+#include "flambeau/ops/shown.h"
+#include "python/src/boxes.h"
 #include "python/src/module.h"
 #include "python/src/tape.h"
 #include "python/src/wrap.h"
@@ -239,6 +241,39 @@ PyObject* variable(PyObject* self, void*) {
   });
 }
 
+// The saved value of one name, as a Python object.
+struct SavedReader final : SavedVisitor {
+  explicit SavedReader(std::string_view wanted) : name(wanted) {}
+  bool wants(std::string_view saved) const override { return saved == name; }
+  void take(const Value& value) const override {
+    found = own(to_python(value, ArgKind::Tensor));
+    if (PyList_Check(found.get())) found = own(PyList_AsTuple(found.get()));
+  }
+  std::string_view name;
+  mutable Ref found;
+};
+
+// x.grad_fn._saved_self: what the node saved, under the names that the table's derivatives use.
+PyObject* getattribute(PyObject* self, PyObject* name) {
+  PyObject* plain = PyObject_GenericGetAttr(self, name);
+  constexpr std::string_view prefix = "_saved_";
+  if (plain || !PyErr_ExceptionMatches(PyExc_AttributeError)) return plain;
+  return guarded([&]() -> PyObject* {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);  // the error of a name that is nothing here either
+    Ref held_type(type), held_value(value), held_trace(trace);
+    Node* node = as_node(self)->node;
+    std::string_view text = text_of(name);
+    if (node && node->type->show && text.starts_with(prefix)) {
+      SavedReader reader(text.substr(prefix.size()));
+      node->type->show(node, reader);
+      if (reader.found) return reader.found.release();
+    }
+    PyErr_Restore(held_type.release(), held_value.release(), held_trace.release());
+    throw ErrorSet{};
+  });
+}
+
 // grad_fn(*grads): what the node sends for these gradients.
 PyObject* call(PyObject* self, PyObject* args, PyObject*) {
   return guarded([&] {
@@ -277,6 +312,7 @@ PyType_Slot slots[] = {{Py_tp_dealloc, slot(node_dealloc)},
                        {Py_tp_traverse, slot(node_traverse)},
                        {Py_tp_clear, slot(node_clear)},
                        {Py_tp_call, slot(call)},
+                       {Py_tp_getattro, slot(getattribute)},
                        {Py_tp_methods, methods},
                        {Py_tp_getset, getset},
                        {Py_tp_members, members},

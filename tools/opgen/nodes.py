@@ -25,6 +25,9 @@ struct $node : NodeOf<$edge_count> {
   void keep(const auto& result) {
     $results
   }
+  void shown(const SavedVisitor& visitor) {
+    $shows
+  }
 };
 }  // namespace
 """
@@ -108,3 +111,9 @@ struct $node : NodeOf<$edge_count> {
         """Saved results, once they are tied to the node."""
         found = [(k.field, self.outs.index(k.name)) for k in self.slots]
         return [f"keep_result(this, {f}, output<{i}>(result), {i});" for f, i in found]
+
+    def shows(self) -> list[str]:
+        """What Python may look at, under torch's names."""
+        seen = [(k.name, k.field) for k in self.kept]
+        seen += [(f"{n}_sym_{w}", f"{n}_{w}") for n, w in self.metadata if w[0] in "sn"]
+        return [f'show(visitor, this, "{name}", {field});' for name, field in seen]
