@@ -33,7 +33,7 @@ def enlarged(value, device):
 
 @pytest.fixture
 def small_results():
-    with little_memory():
+    with little_memory(1 << 30):
         yield
 
 

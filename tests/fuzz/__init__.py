@@ -21,12 +21,12 @@ ROOM = (8 if "asan" in os.environ.get("LD_PRELOAD", "") else 1) << 30
 
 
 @contextlib.contextmanager
-def little_memory():
+def little_memory(room=ROOM):
     """Huge sizes must fail at once, not fill the machine."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as f:
         used = int(f.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (used + room, hard))
     try:
         yield
     finally:
