@@ -411,3 +411,15 @@ def test_lazy_modules_become_their_class(lazy, shape, kind):
     y = m(fl.ones(shape))
     assert type(m) is kind and type(m.weight) is nn.Parameter
     assert y.tolist() == m(fl.ones(shape)).tolist()
+
+
+@pytest.mark.parametrize("channels, size", [((3, 5), (7, 40)), ((24, 40), (4, 5))])
+@pytest.mark.parametrize("options", [(2, 1, 0), (2, 0, 1), (3, 1, 2), ((1, 2), 2, 0)])
+def test_a_transposed_convolution_of_a_batch_is_that_of_its_images(channels, size, options):
+    fl.manual_seed(4)
+    x, w = fl.randn(6, channels[0], *size), fl.randn(*channels, 4, 5)
+    y = F.conv_transpose2d(x, w, None, *options)
+    alone = [F.conv_transpose2d(image, w, None, *options) for image in x.split(1)]
+    assert fl.equal(y, fl.cat(alone))  # to the last bit, though the images are laid out otherwise
+    wide = F.conv_transpose2d(x.double(), w.double(), None, *options)
+    assert (y - wide).abs().max().item() < 1e-4

@@ -91,6 +91,9 @@ def test_recurrent_layers_have_the_same_bits_for_any_thread_count(kind, batch, t
         lambda x, i: x.sort(0)[0],
         lambda x, i: fl.empty(300_000).normal_(),
         lambda x, i: nn.functional.conv2d(x.reshape(1, 3, 400, 500), fl.ones(4, 3, 5, 5)),
+        lambda x, i: nn.functional.conv_transpose2d(
+            x.reshape(25, 20, 24, 50), x[:20, :320].reshape(20, 20, 4, 4), None, 2, 1
+        ),
     ],
 )
 def test_ops_have_the_same_bits_for_any_thread_count(f, threads):

@@ -60,7 +60,8 @@ void run_image(const Task<S>& task, const Rows<T>& weights, const T* bias, int64
   S* y = task.y + image * task.y_strides.image + group * plan.rows * task.y_strides.channel;
   // Vectors read past their last lane, which the end of x may not allow.
   const int64_t behind = task.batch * task.groups - 1 - (image * task.groups + group);
-  const bool in_place = copy_free && behind * plan.channels * plan.plane >= kLanes<T>;
+  const bool in_place =
+      copy_free && (task.roomy || behind * plan.channels * plan.plane >= kLanes<T>);
   const T* lattice =
       in_place ? reinterpret_cast<const T*>(x) : lattice_copy<T>(plan, x, task.x_strides, nullptr);
   const T* row_bias = bias ? bias + group * plan.rows : nullptr;
@@ -153,21 +154,57 @@ void forward(const ConvArgs& g) {
   run_view(g, task, {static_cast<const S*>(g.w), task.plan.rows * k, k, task.plan.taps, true});
 }
 
+// gy with the padding of all phases, so that each does not copy it again. data: null if they had
+// better do.
+template <class S>
+struct PaddedSlopes {
+  Axis axis[3];
+  const S* data = nullptr;
+  ImageStrides strides{};
+
+  explicit PaddedSlopes(const ConvArgs& g) {
+    constexpr int64_t kMost = 16 << 20;  // bytes
+    if (sizeof(S) != sizeof(ComputeOf<S>) || g.channels_last || g.batch < 4) return;
+    int64_t phases = 1;  // that some tap reads
+    for (int d = 0; d < 3; d++) phases *= least(g.stride[d], g.kernel[d]);
+    if (phases == 1) return;
+    TableRoom room = table_room(g, g.in, g.c_out / g.groups, kLanes<ComputeOf<S>>);
+    Plan plan{};
+    for (int d = 0; d < 3; d++) plan.axis[d] = axis[d] = padded_axis(g, d, room);
+    const int64_t size[3] = {axis[0].extent, axis[1].extent, axis[2].extent};
+    const int64_t plane = plan.plane = volume(size), planes = g.batch * g.c_out;
+    if (planes * plane * int64_t(sizeof(S)) > kMost) return;
+    S* to = static_cast<S*>(scratch(Scratch::ConvPadded,
+                                    sizeof(S) * size_t(planes * plane + 2 * kLanes<ComputeOf<S>>)));
+    strides = image_strides(false, g.c_out, size);
+    const ImageStrides from = image_strides(false, g.c_out, g.out);
+    parallel_for(planes, most(1, 32768 / plane), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; p++) {
+        fill_lattice(plan, static_cast<const S*>(g.gy) + p * from.channel, from, 1,
+                     reinterpret_cast<ComputeOf<S>*>(to + p * plane));
+      }
+    });
+    data = to;
+  }
+};
+
 // Positions of gx that share their remainders by the strides share their taps: one task each.
 template <class S>
-void backward_input_phase(const ConvArgs& g, const int64_t (&first)[3]) {
+void backward_input_phase(const ConvArgs& g, const PaddedSlopes<S>& padded,
+                          const int64_t (&first)[3]) {
   using T = ComputeOf<S>;
   Task<S> task{};
   TableRoom room = table_room(g, g.in, g.c_out / g.groups, kLanes<T>);
   for (int d = 0; d < 3; d++) {
     task.plan.axis[d] = backward_axis(g, d, first[d], room);
     if (task.plan.axis[d].outs == 0) return;
+    if (padded.data) lay_on(padded.axis[d], task.plan.axis[d]);
   }
   task.plan.channels = g.c_out / g.groups, task.plan.rows = g.c_in / g.groups;
   finish_plan(task.plan, g.kernel, kLanes<T>, kTapDepth<T>, room);
-  task.batch = g.batch, task.groups = g.groups;
-  task.x = static_cast<const S*>(g.gy),
-  task.x_strides = image_strides(g.channels_last, g.c_out, g.out);
+  task.batch = g.batch, task.groups = g.groups, task.roomy = padded.data;
+  task.x = padded.data ? padded.data : static_cast<const S*>(g.gy),
+  task.x_strides = padded.data ? padded.strides : image_strides(g.channels_last, g.c_out, g.out);
   task.y = static_cast<S*>(g.gx), task.y_strides = image_strides(g.channels_last, g.c_in, g.in);
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
   const int64_t channel_step = task.plan.rows * taps;
@@ -177,9 +214,10 @@ void backward_input_phase(const ConvArgs& g, const int64_t (&first)[3]) {
 
 template <class S>
 void backward_input(const ConvArgs& g) {
+  const PaddedSlopes<S> padded(g);
   for (int64_t d = 0; d < g.stride[0]; d++) {
     for (int64_t h = 0; h < g.stride[1]; h++) {
-      for (int64_t w = 0; w < g.stride[2]; w++) backward_input_phase<S>(g, {d, h, w});
+      for (int64_t w = 0; w < g.stride[2]; w++) backward_input_phase<S>(g, padded, {d, h, w});
     }
   }
 }

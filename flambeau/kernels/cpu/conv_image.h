@@ -115,7 +115,7 @@ inline void fill_rows(const S* x, int64_t x_row, int64_t x_step, int64_t rows, c
   const bool short_rows = sizeof(S) == sizeof(T) && x_step <= 2 && count > 0 && room <= kLane;
   const EdgeMask<T> read(low), read_high(high), write(room);
   for (int64_t r = 0; r < rows; r++, x += x_row, out += extent) {
-    for (int64_t i = 0; i < w.begin; i++) out[i] = 0;
+    fill_zero(out, w.begin);
     if (!short_rows) {
       widen_padded(x, x_step, count, room, out + w.begin);
       continue;

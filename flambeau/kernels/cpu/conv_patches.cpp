@@ -22,14 +22,14 @@ template <class T>
 struct Layout {
   int64_t pixels;   // of one image
   int64_t images;   // that share panels
-  int64_t lattice;  // elements of one image's chunk
+  int64_t lattice;  // elements from one image's chunk to the next
 
-  explicit Layout(const Plan& plan, int64_t batch)
+  Layout(const Plan& plan, int64_t batch, int64_t lattice)
       : pixels(plan.axis[0].outs * plan.axis[1].outs * plan.axis[2].outs),
         // At least a few panels, lest weights be read too often; and a few units for the threads.
         images(most(1, least(least(batch, kBlock<T> / pixels),
                              most(ceil_div(4 * kColumns<T>, pixels), ceil_div(batch, 4))))),
-        lattice(plan.chunk * plan.plane) {}
+        lattice(lattice) {}
 };
 
 // Runs of the columns [begin, end) of one panel. A vector that is stored whole spills into columns
@@ -65,10 +65,16 @@ struct Patches {
   const Rows<T>& weights;
   const T* bias;
   Plan plan;
+  bool in_place;
   Layout<T> layout;
 
   Patches(const Task<S>& task, const Rows<T>& weights, const T* bias)
-      : task(task), weights(weights), bias(bias), plan(task.plan), layout(plan, task.batch) {
+      : task(task),
+        weights(weights),
+        bias(bias),
+        plan(task.plan),
+        in_place(task.roomy && lattice_is_image<S, T>(plan, task.x_strides)),
+        layout(plan, task.batch, in_place ? task.x_strides.image : plan.chunk * plan.plane) {
     plan.lay_rows_out();
   }
 
@@ -142,11 +148,12 @@ struct Patches {
                      : static_cast<T*>(
                            scratch(Scratch::ConvOutput, sizeof(T) * size_t(plan.rows * columns)));
     // Slack: vectors read past the last plane.
-    T* lattice = static_cast<T*>(
-        scratch(Scratch::ConvInput, sizeof(T) * size_t(images * layout.lattice + 2 * kLanes<T>)));
+    const size_t room = in_place ? 0 : size_t(images * layout.lattice + 2 * kLanes<T>);
+    T* copy = static_cast<T*>(scratch(Scratch::ConvInput, sizeof(T) * room));
     for (int64_t c0 = 0; c0 < plan.channels; c0 += plan.chunk) {
       const int64_t channels = least(plan.chunk, plan.channels - c0);
-      fill(x, images, c0, channels, lattice);
+      const T* lattice = in_place ? reinterpret_cast<const T*>(x) + c0 * plan.plane : copy;
+      if (!in_place) fill(x, images, c0, channels, copy);
       const bool last = c0 + channels == plan.channels;
       Epilogue<T> end{1, T(c0 > 0), nullptr, bias && last ? bias + group * plan.rows : nullptr};
       end.settle();

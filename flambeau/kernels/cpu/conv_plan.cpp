@@ -71,6 +71,29 @@ Axis backward_axis(const ConvArgs& g, int dim, int64_t first, TableRoom& room) {
   return a;
 }
 
+Axis padded_axis(const ConvArgs& g, int dim, TableRoom& room) {
+  Axis all{};
+  all.source = g.out[dim], all.step = 1;
+  int64_t high = 0;
+  for (int64_t first = 0; first < least(g.stride[dim], g.in[dim]); first++) {
+    TableRoom again = room;
+    const Axis a = backward_axis(g, dim, first, again);
+    all.low = first == 0 ? a.low : least(all.low, a.low);
+    high = first == 0 ? a.low + a.extent : most(high, a.low + a.extent);
+  }
+  all.extent = high - all.low;
+  all.inside = reinterpret_cast<Inside*>(room.take(4));
+  *all.inside = inside_of(all, 0);
+  all.inside->used = 1;
+  return all;
+}
+
+void lay_on(const Axis& padded, Axis& a) {
+  for (int64_t t = 0; t < a.taps; t++) a.shift[t] -= padded.low;
+  a.low = 0, a.extent = a.source = padded.extent;
+  *a.inside = {0, a.extent, 0, 1};
+}
+
 int64_t table_words(const ConvArgs& g, const int64_t (&outs)[3], int64_t channels, int lanes) {
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
   int64_t axes = 0;

@@ -70,6 +70,9 @@ struct TableRoom {
 // ...
 Axis forward_axis(const ConvArgs& g, int dim, TableRoom& room);
 Axis backward_axis(const ConvArgs& g, int dim, int64_t first, TableRoom& room);
+// Where gy lies with all the padding that some of those read, and the axis on it instead of on gy.
+Axis padded_axis(const ConvArgs& g, int dim, TableRoom& room);
+void lay_on(const Axis& padded, Axis& a);
 
 // Words of table that a plan may take. lanes: elements of a vector.
 int64_t table_words(const ConvArgs& g, const int64_t (&outs)[3], int64_t channels, int lanes);

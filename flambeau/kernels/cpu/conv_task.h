@@ -17,7 +17,8 @@ struct Task {
   ImageStrides x_strides;
   S* y;
   ImageStrides y_strides;
-  const S* bias;  // may be null
+  const S* bias;       // may be null
+  bool roomy = false;  // vectors may read past the end of x
 };
 
 // Weights as panels of rows; element (row, channel, tap) is w[row * row_step + channel *

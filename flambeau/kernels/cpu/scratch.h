@@ -15,12 +15,13 @@ enum class Scratch : uint8_t {
   ConvWeight,
   ConvOutput,
   ConvTable,
+  ConvPadded,
   Columns,
   Rows,
   RowParams,
   Scores,
 };
-inline constexpr int kScratchSlots = 12;
+inline constexpr int kScratchSlots = 13;
 
 // At least `bytes` of 64-byte aligned memory, valid until this thread asks for the same slot again.
 void* scratch(Scratch slot, size_t bytes);
