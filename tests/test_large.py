@@ -86,3 +86,11 @@ def test_real_memory():
     assert (x[2**31 :] + 1).tolist() == [3, 3, 8]
     x[places[1:2]] = 9
     assert x[-1].item() == 9 and x.argmax().item() == COUNT - 1
+
+
+@pytest.mark.parametrize("f", ["unbind", "split", "chunk", "tensor_split"])
+def test_parts_are_counted_before_they_are_listed(f):
+    x = fl.zeros(COUNT, dtype=fl.uint8, device="meta")
+    arguments = {"unbind": [], "split": [1]}.get(f, [COUNT])
+    with pytest.raises(RuntimeError, match="at most 16777216 parts"):
+        getattr(fl, f)(x, *arguments)

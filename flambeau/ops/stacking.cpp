@@ -1,5 +1,6 @@
 // Composites that join or split along customary dims: hstack, vstack, tensor_split, atleast_2d ...
 #include "flambeau/generated/impl.h"
+#include "flambeau/ops/parts.h"
 #include "flambeau/ops/runtime.h"
 
 namespace flambeau::ops {
@@ -68,8 +69,6 @@ Tensor column_stack_impl(TensorList tensors) {
 
 // ---- splits ----
 
-constexpr int64_t kMostParts = 1 << 24;  // beyond, the list alone would fill memory
-
 std::vector<Tensor> tensor_split_impl(const Tensor& self, IntList indices, int64_t dim) {
   FL_CHECK(self.ndim() > 0, RuntimeError, "tensor_split: at least one dim is needed, got none");
   dim = wrap_dim("tensor_split", dim, self.ndim());
@@ -87,8 +86,7 @@ std::vector<Tensor> tensor_split_impl(const Tensor& self, int64_t sections, int6
   FL_CHECK(self.ndim() > 0, RuntimeError, "tensor_split: at least one dim is needed, got none");
   dim = wrap_dim("tensor_split", dim, self.ndim());
   FL_CHECK(sections > 0, RuntimeError, "tensor_split: sections must be positive, got {}", sections);
-  FL_CHECK(sections <= kMostParts, RuntimeError,
-           "tensor_split: at most {} sections can be made, got {}", kMostParts, sections);
+  check_parts("tensor_split", sections);
   int64_t size = self.size(dim), start = 0;
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < sections; i++) {

@@ -3,6 +3,7 @@
 #include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/operators.h"
+#include "flambeau/ops/parts.h"
 #include "flambeau/ops/runtime.h"
 
 namespace flambeau::ops {
@@ -160,6 +161,7 @@ Geometry unfold_geometry(const Tensor& self, int64_t dimension, int64_t size, in
 std::vector<Geometry> unbind_geometry(const Tensor& self, int64_t dim) {
   FL_CHECK(self.ndim() > 0, IndexError, "unbind: a 0-d tensor has no dim to unbind");
   dim = wrap_dim("unbind", dim, self.ndim());
+  check_parts("unbind", self.size(dim));
   std::vector<Geometry> list;
   for (int64_t i = 0; i < self.size(dim); i++) list.push_back(select_geometry(self, dim, i));
   return list;
@@ -191,6 +193,7 @@ std::vector<Geometry> split_geometry(const Tensor& self, int64_t split_size, int
   int64_t size = self.size(dim);
   FL_CHECK(split_size > 0 || (split_size == 0 && size == 0), RuntimeError,
            "split: split_size must be positive, got {}", split_size);
+  check_parts("split", size ? 1 + (size - 1) / split_size : 1);
   Ints sizes;
   for (int64_t start = 0; start < size; start += split_size)
     sizes.push_back(std::min(split_size, size - start));
@@ -228,7 +231,7 @@ std::vector<Tensor> chunk_impl(const Tensor& self, int64_t chunks, int64_t dim) 
   dim = wrap_dim("chunk", dim, self.ndim());
   int64_t size = self.size(dim), each = size ? 1 + (size - 1) / chunks : 0;
   if (size == 0) {  // as torch: as many empty pieces as were asked for
-    FL_CHECK(chunks < 1 << 24, RuntimeError, "chunk: {} empty pieces are too many", chunks);
+    check_parts("chunk", chunks);
     Ints sizes(static_cast<size_t>(chunks), 0);
     return split(self, IntList(sizes), dim);
   }
