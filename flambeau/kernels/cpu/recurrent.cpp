@@ -24,8 +24,8 @@ T* scratch_of(Scratch slot, int64_t count) {
   return static_cast<T*>(scratch(slot, sizeof(T) * size_t(count)));
 }
 
-// The matrix b, (k, parts * columns), that every step multiplies by. Few rows read it where it
-// lies as fast as from panels.
+// The matrix b, (k, parts * columns), that every step multiplies by. Few rows, of all steps
+// together, do not pay for panels: they read it where it lies.
 template <class T>
 struct Weights {
   const T* b;
@@ -42,7 +42,7 @@ struct Weights {
   }
 
   void pack(int64_t rows, Scratch slot) {
-    if (rows < 4) return;
+    if (rows < 12) return;
     const int64_t panels = ceil_div(columns, kUnits<T>);
     T* to = scratch_of<T>(slot, panels * kUnits<T> * parts * k);
     each_panel(1, [=, this](int64_t from, int64_t count) {
@@ -186,8 +186,8 @@ struct Layer {
 
   void forward() const {
     Weights<T> w = gates(), shrink = projection();
-    w.pack(batch, Scratch::ConvWeight);
-    if (a.w_hr) shrink.pack(batch, Scratch::Columns);
+    w.pack(a.starts[a.steps], Scratch::ConvWeight);
+    if (a.w_hr) shrink.pack(a.starts[a.steps], Scratch::Columns);
     if constexpr (kHasCell) copy(at(a.c0, 0, 0), batch * h, at(a.last_cell, 0, 0));
     for (int64_t s = 0; s < a.steps; ++s) {
       T* output = of(a.output, s, a.states);
@@ -252,8 +252,8 @@ struct Layer {
   // A step's product gives the slopes of its state, which the step before begins with.
   void backward() const {
     Weights<T> w = gates_back(), expand = projection_back();
-    w.pack(batch, Scratch::ConvWeight);
-    if (a.w_hr) expand.pack(batch, Scratch::Columns);
+    w.pack(a.starts[a.steps], Scratch::ConvWeight);
+    if (a.w_hr) expand.pack(a.starts[a.steps], Scratch::Columns);
     T* gh = at(a.gh0, 0, 0);
     copy(at(a.g_last, 0, 0), batch * a.states, gh);
     if constexpr (kHasCell) copy(at(a.g_last_cell, 0, 0), batch * h, at(a.gc0, 0, 0));
