@@ -226,7 +226,7 @@ class InputFit {
   void set(const Tensor& input) {  // where the derivative has the input's sizes already
     if (input.defined()) dtype_ = input.dtype();
   }
-  void set(const Tensor& input, const Tensor& result) {
+  [[gnu::always_inline]] void set(const Tensor& input, const Tensor& result) {
     if (!input.defined()) return;
     dtype_ = input.dtype();
     if (FL_UNLIKELY(!(input.sizes() == result.sizes()))) keep_sizes(input);

@@ -19,7 +19,7 @@ struct $node : NodeOf<$edge_count> {
   void backward(const Tensor* grads, Tensor* out) {
     $gradients
   }
-  void record($arguments) {
+  [[gnu::always_inline]] void record($arguments) {
     $records
   }
   void keep(const auto& result) {
