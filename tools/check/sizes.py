@@ -6,7 +6,7 @@ Tables are exempt.
 from tools.check import functions, tree
 
 FILE, FUNCTION, WEIGHTED_MEDIAN = 800, 100, 500
-GENERATOR = ("tools/opgen", 1200, 100)  # all of it, templates included: lines, columns
+GENERATOR = ("tools/opgen", 1199, 100)  # all of it, templates included: lines, columns
 SOURCES = (*tree.CPP, ".py", ".cmake", ".sh")
 
 

@@ -44,8 +44,7 @@ class Body:
         takes_bool = "false" if "nobool" in self.types else "true"
         rule = f"DTypeRule::{self.rule}, {self.bits}, {takes_bool}"
         tables = ", ".join(f"&{isa}::{self.symbol}Loops" for isa in ("v2", "v3", "v4"))
-        names = f'"{self.op}", "{" ".join(self.tensors)}"'
-        value = f"{names}, {self.sizes}, {rule}, {{{tables}}}"
+        value = f'"{self.op}", "{" ".join(self.tensors)}", {self.sizes}, {rule}, {{{tables}}}'
         return f"constexpr PointwiseOp k{self.symbol}{{{value}}};\n"
 
     def loops(self) -> str:
