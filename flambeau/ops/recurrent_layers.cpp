@@ -1,5 +1,6 @@
 // Recurrent layers, one on the other, in one direction or both: the matrix product of all inputs,
 // then the steps.
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/recurrent.h"
 #include "flambeau/ops/runtime.h"
@@ -28,13 +29,13 @@ struct Net {
   bool projected() const { return per_layer() == (has_biases ? 5 : 3); }
 
   void check(int64_t steps, TensorList hx, int64_t batch) const {
-    const int64_t all = layers * directions(), least = has_biases ? 4 : 2;
+    const int64_t all = mul_sat(layers, directions()), least = has_biases ? 4 : 2;
     FL_CHECK(layers > 0 && steps > 0, RuntimeError,
              "{}: a layer and a step are needed, got {} and {}", mode, layers, steps);
     const int64_t most = mode == "lstm" ? least + 1 : least;
-    FL_CHECK(int64_t(params.size()) == all * least || int64_t(params.size()) == all * most,
-             RuntimeError, "{}: {} layers need {} parameters each, got {}", mode, all, least,
-             int64_t(params.size()));
+    const auto given = int64_t(params.size());
+    FL_CHECK(given == mul_sat(all, least) || given == mul_sat(all, most), RuntimeError,
+             "{}: {} layers need {} parameters each, got {}", mode, all, least, given);
     const size_t states = mode == "lstm" ? 2 : 1;
     FL_CHECK(hx.size() == states, RuntimeError, "{}: hx must hold {} tensors, got {}", mode, states,
              hx.size());

@@ -17,7 +17,7 @@ OTHER_DTYPES = (
 
 # Bytes that calls may ask for beyond what the process has. A sanitizer takes more of them, and what does not fit
 # into a vector of C++ ends the program.
-ROOM = (8 if "asan" in os.environ.get("LD_PRELOAD", "") else 1) << 30
+ROOM = (2 if "asan" in os.environ.get("LD_PRELOAD", "") else 1) << 30
 
 
 @contextlib.contextmanager

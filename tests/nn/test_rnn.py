@@ -236,3 +236,11 @@ def test_padding_and_packing():
     assert packed.to(fl.float64).data.dtype == fl.float64
     with pytest.raises(ValueError, match="total_length"):
         rnn.pad_packed_sequence(packed, total_length=2)
+
+
+@pytest.mark.parametrize("layers", [0, -1, 2**62, 2**63 - 1])
+def test_a_number_of_layers_that_the_weights_do_not_give_is_refused(layers):
+    weights = [fl.ones(2, 2), fl.ones(2, 2), fl.ones(2), fl.ones(2)]
+    x, h = fl.ones(1, 1, 2), fl.ones(1, 1, 2)
+    with pytest.raises(RuntimeError, match="rnn_tanh: "):
+        fl.rnn_tanh(x, h, weights, True, layers, 0.0, False, False, False)
