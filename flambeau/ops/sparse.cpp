@@ -189,7 +189,7 @@ Tensor sparse_compressed_impl(const Tensor& starts, const Tensor& others, const 
            RuntimeError,
            "{}: starts (lines + 1,) and as many indices as values are needed, got {}, {} and {}",
            op, starts.sizes(), others.sizes(), values.sizes());
-  int64_t lines = starts.numel() - 1;
+  int64_t lines = starts.numel() - 1, across = by_columns ? 0 : 1;
   int64_t first = select(starts, 0, 0).item().to_int(),
           last = select(starts, 0, -1).item().to_int();
   FL_CHECK(first == 0 && last == values.numel() &&
@@ -199,14 +199,14 @@ Tensor sparse_compressed_impl(const Tensor& starts, const Tensor& others, const 
   Ints sizes;
   if (size) {
     sizes = Ints(*size);
-    FL_CHECK(sizes.size() == 2 && sizes[by_columns ? 1 : 0] == lines, RuntimeError,
+    FL_CHECK(sizes.size() == 2 && sizes[size_t(1 - across)] == lines, RuntimeError,
              "{}: {} starts need a matrix of {} {}, got size {}", op, lines + 1, lines,
              by_columns ? "columns" : "rows", *size);
+    check_range(op, others, across, sizes[size_t(across)]);
   } else {
-    int64_t least = size_for(op, others, by_columns ? 0 : 1);
+    int64_t least = size_for(op, others, across);
     sizes = by_columns ? Ints{least, lines} : Ints{lines, least};
   }
-  check_range(op, others, by_columns ? 0 : 1, sizes[by_columns ? 0 : 1]);
   return make_sparse(by_columns ? Layout::SparseCsc : Layout::SparseCsr, sizes,
                      {detach(starts), detach(others), kept_values(values)}, true);
 }
