@@ -179,7 +179,7 @@ struct Folding {
 
 template <class Self, int kinds>
 struct Adding : Folding<Self, kinds> {
-  static constexpr bool reads_halves = true;
+  static constexpr bool reads_halves = true, adds = true;
   template <class T>
   using Lane = SumLaneOf<T>;
   template <class T>

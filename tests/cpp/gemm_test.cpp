@@ -236,6 +236,52 @@ TEST(Gemm, SameBitsForAnyThreadCount) {
   set_num_threads(before);
 }
 
+// One dot product: lanes of 64 bytes, steps of four, two and one lane groups, folded half on half
+// and neighbour on neighbour at the end.
+template <class T>
+T dot_in_order(const std::vector<T>& a, const std::vector<T>& b) {
+  constexpr size_t width = 64 / sizeof(T);
+  T sums[4][width] = {};
+  const size_t n = a.size();
+  for (size_t p = 0; p < n;) {
+    const size_t together = n - p >= 4 * width ? 4 : n - p >= 2 * width ? 2 : 1;
+    for (size_t sum = 0; sum < together; sum++, p += width) {
+      for (size_t i = 0; i < width && p + i < n; i++) sums[sum][i] += a[p + i] * b[p + i];
+    }
+  }
+  T lanes[width];
+  for (size_t i = 0; i < width; i++)
+    lanes[i] = (sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]);
+  size_t count = width;
+  for (; count * sizeof(T) > 16; count /= 2)
+    for (size_t i = 0; i < count / 2; i++) lanes[i] += lanes[i + count / 2];
+  if (count == 4) return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  return lanes[0] + lanes[1];
+}
+
+// With factors of few bits, so that it does not matter whether products are rounded.
+template <class T>
+void check_dots() {
+  std::mt19937 random(5);
+  for (size_t n : {1, 3, 5, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 129, 1000}) {
+    std::vector<T> a(n), b(n);
+    for (T& value : a) value = T(int(random() % 4095) - 2047) / T(16);
+    for (T& value : b) value = T(int(random() % 4095) - 2047) / T(1 + random() % 2);
+    const Isa best = detect_isa();
+    for (int i = 0; i <= int(best); i++) {
+      active_isa = Isa(i);
+      const auto c = product<T>({1, 1, int64_t(n)}, {a, int64_t(n), 1}, {b, 1, int64_t(n)},
+                                std::vector<T>(1), nullptr);
+      EXPECT_EQ(c[0], dot_in_order(a, b)) << n << " of " << name(kDTypeOf<T>) << " at level " << i;
+    }
+    active_isa = best;
+  }
+}
+TEST(Gemm, OneDotHasTheSameBitsAtEveryLevel) {
+  check_dots<float>();
+  check_dots<double>();
+}
+
 TEST(Gemm, BatchesStepAndShare) {
   std::vector<double> a(3 * 2 * 2), b(2 * 2), c(3 * 2 * 2), want(3 * 2 * 2);
   for (size_t i = 0; i < a.size(); i++) a[i] = double(i);

@@ -410,6 +410,46 @@ TEST_P(Reduce, EmptyReductionsHaveTheirNeutralResult) {
   EXPECT_EQ(of(ReduceOp::Norm2), 0);
 }
 
+// A run of floats: four groups of 32 bytes, gathered after 16 steps; whole groups of the rest join
+// the first; single elements come first in the total, then the lanes.
+template <class T>
+T sum_in_order(const std::vector<T>& x) {
+  constexpr size_t group = 32 / sizeof(T), step = 4 * group;
+  const size_t n = x.size();
+  const size_t width = n < group ? 1 : group;
+  T sums[step] = {}, near[step] = {}, total = 0;
+  size_t i = 0, steps = 0;
+  for (; i + 4 * width <= n; i += 4 * width) {
+    for (size_t k = 0; k < 4 * width; k++) near[k] += x[i + k];
+    if (++steps % 16) continue;
+    for (size_t k = 0; k < step; k++) sums[k] += near[k], near[k] = 0;
+  }
+  for (size_t k = 0; k < step; k++) sums[k] += near[k];
+  for (; i + width <= n; i += width)
+    for (size_t k = 0; k < width; k++) sums[k] += x[i + k];
+  for (size_t k = width; k < 4 * width; k++) sums[k % width] += sums[k];
+  for (; i < n; i++) total += x[i];
+  for (size_t k = 0; k < width; k++) total += sums[k];
+  return total;
+}
+
+template <class T>
+void check_runs() {
+  for (size_t n : {1, 3, 4, 5, 7, 8, 9, 12, 17, 31, 33, 40, 100, 511, 513, 1000, 4096}) {
+    std::vector<T> x(n);
+    uint32_t seed = uint32_t(n);
+    for (T& v : x) v = T(int32_t(seed = seed * 1664525 + 1013904223)) / 3;
+    T y = 0;
+    const auto length = int64_t(n);
+    reduce({ReduceOp::Sum, kDTypeOf<T>, kDTypeOf<T>, 1, length, 1, length, 1, 1, x.data(), &y});
+    EXPECT_EQ(y, sum_in_order(x)) << n << " of " << name(kDTypeOf<T>);
+  }
+}
+TEST_P(Reduce, RunsOfFloatsAreAddedInOneOrderAtEveryLevel) {
+  check_runs<float>();
+  check_runs<double>();
+}
+
 TEST_P(Reduce, LongFloatSumsStayExactToAnUlpOrTwo) {
   std::vector<float> x(1 << 22);
   double want = 0;

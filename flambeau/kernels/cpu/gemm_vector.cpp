@@ -52,8 +52,68 @@ void dot_block(const Product<S>& g, const T* a, int64_t a_row, int64_t i, int64_
   }
 }
 
+// One dot product: sums of 64 bytes, four in turn, then two, then one, whatever the registers hold.
+// So AVX2 and AVX-512 give the same bits, which are those of common BLAS libraries for products
+// that one thread computes: line searches magnify a last bit.
+inline constexpr int kSumBytes = 64, kSums = 4;
+template <class T>
+struct WideSum {
+  static constexpr int kCount = kSumBytes / int(sizeof(T)), kParts = kCount / kLanes<T>;
+  Vector<T> part[kParts] = {};
+
+  template <class S>
+  void add(const T* a, const S* b) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts; i++)
+      part[i] = fma(load(a + i * kLanes<T>), load(b + i * kLanes<T>), part[i]);
+  }
+  template <class S>
+  void add(const T* a, const S* b, int64_t count) {
+    for (int i = 0; count > 0; i++, count -= kLanes<T>, a += kLanes<T>, b += kLanes<T>) {
+      const EdgeMask<T> mask(count);
+      part[i] = fma(load(a, mask), load(b, mask, count), part[i]);
+    }
+  }
+  void add(const WideSum& other) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts; i++) part[i] += other.part[i];
+  }
+  // Half onto half, and neighbour onto neighbour in the last 16 bytes.
+  T total() const {
+    T lanes[kCount];
+    for (int i = 0; i < kParts; i++) store(lanes + i * kLanes<T>, part[i]);
+    int count = kCount;
+    for (; count * int(sizeof(T)) > 16; count /= 2)
+      for (int i = 0; i < count / 2; i++) lanes[i] += lanes[i + count / 2];
+    for (; count > 1; count /= 2)
+      for (int i = 0; i < count / 2; i++) lanes[i] = lanes[2 * i] + lanes[2 * i + 1];
+    return lanes[0];
+  }
+};
+
+template <class S, class T>
+T dot_one(const T* a, const S* b, int64_t n) {
+  constexpr int step = WideSum<T>::kCount;
+  WideSum<T> sum[kSums];
+  int64_t p = 0;
+  for (; p + kSums * step <= n; p += kSums * step) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kSums; i++) sum[i].add(a + p + i * step, b + p + i * step);
+  }
+  for (; p + 2 * step <= n; p += 2 * step) {
+    sum[0].add(a + p, b + p);
+    sum[1].add(a + p + step, b + p + step);
+  }
+  for (; p < n; p += step) sum[0].add(a + p, b + p, least(n - p, step));
+  sum[0].add(sum[1]);
+  sum[2].add(sum[3]);
+  sum[0].add(sum[2]);
+  return sum[0].total();
+}
+
 template <class S, class T>
 void dot_rows(const Product<S>& g, const T* a, int64_t a_row) {
+  if (g.m == 1 && g.n == 1) return settle(g, 0, 0, dot_one<S, T>(a, g.b, g.k));
   const int64_t blocks = ceil_div(g.n, kDotColumns);
   parallel_for(blocks, grain_of(4 * kDotColumns * g.k), [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * kDotColumns; j < least(g.n, end * kDotColumns); j += kDotColumns) {
