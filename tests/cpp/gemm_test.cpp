@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
 #include "flambeau/core/threadpool.h"
+#include "flambeau/kernels/pair_unit.h"
 
 namespace flambeau {
 namespace {
@@ -199,6 +201,26 @@ TEST(Gemm, BFloat16) {
   check_all<BFloat16>(true);
   check<BFloat16>({1100, 20, 900, {}, {true}, 1, 1, true});
 }
+// By vectors, then by tiles, where the processor has them.
+TEST(Gemm, PairsOfBFloat16) {
+  const PairUnit best = pair_unit();
+  for (PairUnit unit : {PairUnit::Vector, PairUnit::Tile}) {
+    if (unit > best) break;
+    set_pair_unit(unit);
+    for (bool a_turned : {false, true}) {
+      for (bool b_turned : {false, true}) {
+        check<BFloat16>({70, 90, 130, {a_turned}, {b_turned}});
+        check<BFloat16>({5, 300, 200, {a_turned}, {b_turned}, 2, 1, true, 1});
+        check<BFloat16>({520, 33, 47, {a_turned}, {b_turned}, 1, -3, true});
+      }
+    }
+    check<BFloat16>({64, 96, 64, {false, 2}, {true, 3}});
+    check<BFloat16>({40, 70, 4200, {}, {true}, 1, 1, true, 1});  // k in parts
+    check<BFloat16>({2100, 1050, 40});                           // rows and columns in parts
+  }
+  set_pair_unit(best);
+}
+
 TEST(Gemm, Int8Wraps) { check_all<int8_t>(true); }
 TEST(Gemm, UInt8Wraps) { check_all<uint8_t>(false); }
 TEST(Gemm, Int32) { check_all<int32_t>(true); }
@@ -218,21 +240,27 @@ TEST(Gemm, ReluKeepsNaN) {
   for (float x : c) EXPECT_TRUE(std::isnan(x));
 }
 
-TEST(Gemm, SameBitsForAnyThreadCount) {
-  const int before = num_threads();
+template <class T>
+void check_threads() {
   for (Case x : {Case{200, 700, 500}, Case{13, 3000, 700}, Case{1, 9000, 100}, Case{900, 1, 900},
                  Case{7, 2000, 600, {}, {true}}}) {
     std::mt19937 random(1);
-    auto a = random_matrix<float>(random, x.m, x.k, x.a);
-    auto b = random_matrix<float>(random, x.k, x.n, x.b);
-    for (float& value : a.data) value *= 0.37f;
-    std::vector<float> c(size_t(x.m * x.n));
+    auto a = random_matrix<T>(random, x.m, x.k, x.a);
+    auto b = random_matrix<T>(random, x.k, x.n, x.b);
+    for (T& value : a.data) value = narrow<T>(double(widen(value)) * 0.37);
+    std::vector<T> c(size_t(x.m * x.n));
     set_num_threads(1);
-    const auto one = product<float>(x, a, b, c, nullptr);
+    const auto one = product<T>(x, a, b, c, nullptr);
     set_num_threads(2);
-    const auto two = product<float>(x, a, b, c, nullptr);
-    EXPECT_EQ(one, two) << x.m << "x" << x.n << "x" << x.k;
+    const auto two = product<T>(x, a, b, c, nullptr);
+    EXPECT_EQ(std::memcmp(one.data(), two.data(), one.size() * sizeof(T)), 0)
+        << name(kDTypeOf<T>) << " " << x.m << "x" << x.n << "x" << x.k;
   }
+}
+TEST(Gemm, SameBitsForAnyThreadCount) {
+  const int before = num_threads();
+  check_threads<float>();
+  check_threads<BFloat16>();
   set_num_threads(before);
 }
 

@@ -242,7 +242,7 @@ void multiply(const Product<Half>& g) {
 }
 template <>
 void multiply(const Product<BFloat16>& g) {
-  multiply_half(g);
+  if (!multiply_pairs(g)) multiply_half(g);
 }
 
 template <class S>

@@ -10,6 +10,8 @@ enum class Scratch : uint8_t {
   GemmA,
   GemmB,
   GemmC,
+  GemmColumn,
+  GemmSums,
   Split,
   ConvInput,
   ConvWeight,
@@ -21,7 +23,7 @@ enum class Scratch : uint8_t {
   RowParams,
   Scores,
 };
-inline constexpr int kScratchSlots = 13;
+inline constexpr int kScratchSlots = 15;
 
 // At least `bytes` of 64-byte aligned memory, valid until this thread asks for the same slot again.
 void* scratch(Scratch slot, size_t bytes);
