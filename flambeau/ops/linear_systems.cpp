@@ -131,14 +131,25 @@ Tensor inv_impl(const Tensor& A) {
 
 // ---- determinants ----
 
+namespace {
+
+// The factors of A or of its transpose, which has the same determinant: as torch does, whose
+// roundings those of small integers would otherwise differ from.
+std::tuple<Tensor, Tensor, Tensor> determinant_factors(const Tensor& A) {
+  bool turn = A.is_contiguous() && !is_complex(A.dtype());
+  return linalg_lu_factor_ex(turn ? transpose(A, -2, -1) : A);
+}
+
+}  // namespace
+
 Tensor det_impl(const Tensor& A) {
   check_square("linalg.det", A);
-  auto [lu, pivots, info] = linalg_lu_factor_ex(A);
+  auto [lu, pivots, info] = determinant_factors(A);
   return prod(last_diagonal(lu), -1) * parity(pivots, real_of(A.dtype()));
 }
 std::tuple<Tensor, Tensor> slogdet_impl(const Tensor& A) {
   check_square("linalg.slogdet", A);
-  auto [lu, pivots, info] = linalg_lu_factor_ex(A);
+  auto [lu, pivots, info] = determinant_factors(A);
   Tensor pivot = last_diagonal(lu);
   constexpr int64_t kLast = -1;
   return {prod(sgn(pivot), -1) * parity(pivots, real_of(A.dtype())),

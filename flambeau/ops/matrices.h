@@ -1,5 +1,4 @@
-// What the files of linear algebra share. Factorisations compute in double, also for floats: their
-// errors then lie in the last bit of the result alone.
+// What the files of linear algebra share.
 #pragma once
 #include <complex>
 
@@ -31,12 +30,14 @@ Ints common_batch(std::string_view op, const Tensor& a, const Tensor& b);
 inline int64_t count_of(IntList sizes) { return numel_of(sizes); }
 
 inline DType wide_of(DType t) { return is_complex(t) ? DType::Complex128 : DType::Float64; }
-// A contiguous copy in double precision.
-inline Tensor widened(const Tensor& a) {
-  Tensor wide = new_tensor(a.sizes(), wide_of(a.dtype()), a.device());
-  copy_elements(wide, a);
-  return wide;
+// Contiguous copies, the second in double precision.
+inline Tensor copied(const Tensor& a, DType dtype) {
+  Tensor copy = new_tensor(a.sizes(), dtype, a.device());
+  copy_elements(copy, a);
+  return copy;
 }
+inline Tensor contiguous_copy(const Tensor& a) { return copied(a, a.dtype()); }
+inline Tensor widened(const Tensor& a) { return copied(a, wide_of(a.dtype())); }
 // f(zero of double or of complex<double>).
 template <class F>
 void visit_wide(DType dtype, F&& f) {

@@ -107,6 +107,27 @@ def test_ops_have_the_same_bits_for_any_thread_count(f, threads):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("shape", [(300, 300), (50, 12, 12)], ids=str)
+@pytest.mark.parametrize("dtype", [fl.float32, fl.complex128], ids=str)
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: fl.linalg.lu_factor(a)[:1],
+        lambda a: [fl.linalg.cholesky(a @ a.mH + 100 * fl.eye(a.size(-1)))],
+        lambda a: [fl.linalg.inv(a)],
+        lambda a: [fl.linalg.solve_triangular(a + 30 * fl.eye(a.size(-1)), a, upper=True)],
+    ],
+    ids=["lu", "cholesky", "inv", "triangular"],
+)
+def test_decompositions_have_the_same_bits_for_any_thread_count(f, shape, dtype, threads):
+    fl.manual_seed(1)
+    a, found = fl.randn(shape, dtype=dtype), set()
+    for n in (1, 2, 4):
+        threads(n)
+        found.add(b"".join(t.numpy().tobytes() for t in f(a)))
+    assert len(found) == 1
+
+
 def test_a_forked_child_computes_the_same(threads):
     threads(2)
     expected = train(3)

@@ -22,8 +22,12 @@ enum class Scratch : uint8_t {
   Rows,
   RowParams,
   Scores,
+  Panel,
+  Reflectors,
+  Matrix,
+  Turns,
 };
-inline constexpr int kScratchSlots = 15;
+inline constexpr int kScratchSlots = 19;
 
 // At least `bytes` of 64-byte aligned memory, valid until this thread asks for the same slot again.
 void* scratch(Scratch slot, size_t bytes);

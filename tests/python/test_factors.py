@@ -1,0 +1,112 @@
+"""Factors of dense matrices of many sizes: what they multiply to, and how near to orthogonal they are, in units of n * eps."""
+
+import pytest
+
+import flambeau as torch
+
+DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
+# Ends of panels and blocks, and what lies beside them.
+SIZES = [1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 300]
+SHAPES = [(n, n) for n in SIZES] + [
+    (1, 40),
+    (40, 1),
+    (17, 100),
+    (100, 17),
+    (33, 32),
+    (70, 300),
+    (300, 70),
+]
+every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def random(*shape, dtype, seed=0):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def check_near(a, b, factor=4.0):
+    """|a - b| <= factor * n * eps * |b|, in the Frobenius norm, n the larger size."""
+    n = max(a.shape[-2:])
+    bound = factor * n * torch.finfo(b.dtype).eps * b.abs().square().sum().sqrt().item()
+    assert (a - b).abs().square().sum().sqrt().item() <= bound
+
+
+def positive(n, dtype):
+    a = random(n, n, dtype=dtype)
+    return a @ a.mH / n + torch.eye(n, dtype=dtype)
+
+
+@every_dtype
+@pytest.mark.parametrize("m, n", SHAPES)
+def test_lu_multiplies_to_the_matrix(m, n, dtype):
+    a = random(m, n, dtype=dtype)
+    p, lower, upper = torch.linalg.lu(a)
+    check_near(p @ lower @ upper, a)
+    assert lower.abs().amax().item() <= (1 if dtype.is_floating_point else 2**0.5) * 1.0001
+
+
+@every_dtype
+@pytest.mark.parametrize("n", SIZES)
+def test_cholesky_multiplies_to_the_matrix(n, dtype):
+    a = positive(n, dtype)
+    lower, upper = torch.linalg.cholesky(a.tril()), torch.linalg.cholesky(a.triu(), upper=True)
+    check_near(lower @ lower.mH, a)
+    check_near(upper.mH @ upper, a)
+    assert not lower.triu(1).any() and not upper.tril(-1).any()
+
+
+@every_dtype
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("k", [1, 3, 40, 600])
+def test_systems_are_solved(n, k, dtype):
+    a, b = positive(n, dtype), random(n, k, dtype=dtype, seed=1)
+    check_near(a @ torch.linalg.solve(a, b), b, 20)
+    for upper in (False, True):
+        triangle = a.triu() if upper else a.tril()
+        check_near(triangle @ torch.linalg.solve_triangular(a, b, upper=upper), b, 20)
+        x = torch.linalg.solve_triangular(a, b.mT, upper=upper, left=False)
+        check_near(x @ triangle, b.mT, 20)
+    unit = a.tril(-1) / 4 + torch.eye(n, dtype=dtype)
+    x = torch.linalg.solve_triangular(a / 4, b, upper=False, unitriangular=True)
+    check_near(unit @ x, b, 20)
+
+
+@every_dtype
+@pytest.mark.parametrize("n", SIZES)
+def test_inverses_multiply_to_one(n, dtype):
+    a = positive(n, dtype)
+    check_near(a @ torch.linalg.inv(a), torch.eye(n, dtype=dtype), 20)
+
+
+@every_dtype
+def test_batches_hold_what_single_matrices_give(dtype):
+    a, b = random(40, 9, 9, dtype=dtype), random(40, 9, 3, dtype=dtype, seed=1)
+    spd = a @ a.mH + torch.eye(9, dtype=dtype)
+    lu, pivots = torch.linalg.lu_factor(a)
+    for i in range(40):
+        assert torch.equal(torch.linalg.lu_factor(a[i])[0], lu[i])
+        assert torch.equal(torch.linalg.lu_factor(a[i])[1], pivots[i])
+        assert torch.equal(torch.linalg.cholesky(spd)[i], torch.linalg.cholesky(spd[i]))
+        assert torch.equal(torch.linalg.solve(a, b)[i], torch.linalg.solve(a[i], b[i]))
+
+
+@every_dtype
+@pytest.mark.parametrize("place", [0, 15, 16, 40, 99])
+def test_the_first_zero_pivot_is_named(place, dtype):
+    a = torch.eye(100, dtype=dtype)
+    a[place, place] = 0
+    for f in (torch.linalg.lu_factor_ex, torch.linalg.cholesky_ex, torch.linalg.inv_ex):
+        assert f(a)[-1].item() == place + 1
+    a[place, place] = -1
+    assert torch.linalg.cholesky_ex(a)[1].item() == place + 1
+
+
+@every_dtype
+@pytest.mark.parametrize("n", [3, 40, 100])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_stays_within_the_matrix(n, value, dtype):
+    a = positive(n, dtype)
+    a[n // 2, n // 2] = value
+    lu, pivots, _ = torch.linalg.lu_factor_ex(a)
+    assert ((1 <= pivots) & (pivots <= n)).all() and not lu.isfinite().all()
+    assert not torch.linalg.solve_ex(a, a)[0].isfinite().all()
+    assert torch.linalg.cholesky_ex(a)[0].shape == (n, n)
