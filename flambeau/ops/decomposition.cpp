@@ -1,8 +1,6 @@
-// QR by Householder reflections, and the products of such reflections. LAPACK's layout and signs;
-// everything small and row-major.
-#include <cmath>
-
+// QR by Householder reflections, and the products of such reflections, in LAPACK's layout.
 #include "flambeau/generated/impl.h"
+#include "flambeau/kernels/cpu/orthogonal.h"
 #include "flambeau/ops/matrices.h"
 
 namespace flambeau::ops {
@@ -25,82 +23,11 @@ Ints with_matrix(const Tensor& a, int64_t rows, int64_t columns) {
 
 namespace {
 
-// One m x n matrix in place. Each reflection maps the rest of its column to beta e1, beta real and
-// of the sign opposite to the pivot's, so that nothing cancels.
-template <class T>
-void reflect_columns(T* a, int64_t m, int64_t n, T* tau) {
-  for (int64_t k = 0; k < std::min(m, n); k++) {
-    double below = 0;
-    for (int64_t i = k + 1; i < m; i++) below += std::norm(a[i * n + k]);
-    T pivot = a[k * n + k];
-    tau[k] = T(0);
-    if (below == 0 && std::imag(pivot) == 0) continue;
-    double length = std::sqrt(std::norm(pivot) + below);
-    T beta = T(std::real(pivot) > 0 ? -length : length);
-    tau[k] = (beta - pivot) / beta;
-    for (int64_t i = k + 1; i < m; i++) a[i * n + k] /= pivot - beta;
-    a[k * n + k] = beta;
-    for (int64_t j = k + 1; j < n; j++) {
-      T dot = a[k * n + j];
-      for (int64_t i = k + 1; i < m; i++) dot += conjugate(a[i * n + k]) * a[i * n + j];
-      dot *= conjugate(tau[k]);
-      a[k * n + j] -= dot;
-      for (int64_t i = k + 1; i < m; i++) a[i * n + j] -= a[i * n + k] * dot;
-    }
-  }
-}
-
-// q (m x columns) = the reflections kept in a (m x n), applied to the identity.
-template <class T>
-void form_q(const T* a, const T* tau, int64_t m, int64_t n, T* q, int64_t columns) {
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < columns; j++) q[i * columns + j] = T(i == j);
-  for (int64_t k = std::min(m, n) - 1; k >= 0; k--) {
-    for (int64_t j = k; j < columns; j++) {
-      T dot = q[k * columns + j];
-      for (int64_t i = k + 1; i < m; i++) dot += conjugate(a[i * n + k]) * q[i * columns + j];
-      dot *= tau[k];
-      q[k * columns + j] -= dot;
-      for (int64_t i = k + 1; i < m; i++) q[i * columns + j] -= a[i * n + k] * dot;
-    }
-  }
-}
-
-template <class F>
-void visit_inexact(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::Float32:
-      return f(float());
-    case DType::Float64:
-      return f(double());
-    case DType::Complex64:
-      return f(std::complex<float>());
-    default:
-      return f(std::complex<double>());
-  }
-}
-
 int64_t qr_columns(const Tensor& a, std::string_view mode) {
   check_matrix("linalg.qr", a);
   FL_CHECK(mode == "reduced" || mode == "complete" || mode == "r", RuntimeError,
            "linalg.qr: mode must be 'reduced', 'complete' or 'r', got '{}'", mode);
   return mode == "complete" ? a.size(-2) : std::min(a.size(-2), a.size(-1));
-}
-
-template <class T>
-void qr_matrices(const Tensor& a, T* q, T* r, int64_t k) {
-  int64_t m = a.size(-2), n = a.size(-1), matrices = 1;
-  for (int64_t d = 0; d < a.ndim() - 2; d++) matrices *= a.size(d);
-  std::vector<T> packed(size_t(m * n)), tau(size_t(std::min(m, n)));
-  for (int64_t b = 0; b < matrices; b++) {
-    const T* from = reinterpret_cast<const T*>(a->data) + b * m * n;
-    std::copy(from, from + m * n, packed.begin());
-    reflect_columns(packed.data(), m, n, tau.data());
-    T* to = r + b * k * n;
-    for (int64_t i = 0; i < k; i++)
-      for (int64_t j = 0; j < n; j++) to[i * n + j] = i <= j ? packed[size_t(i * n + j)] : T(0);
-    if (q) form_q(packed.data(), tau.data(), m, n, q + b * m * k, k);
-  }
 }
 
 }  // namespace
@@ -116,15 +43,10 @@ Ints geqrf_tau_shape(const Tensor& self) {
 }
 
 void geqrf_kernel(Tensor& a, Tensor& tau, const Tensor& self) {
-  int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
-  if (self.numel() == 0) return;
+  int64_t m = self.size(-2), n = self.size(-1);
   copy_elements(a, self);
-  visit_inexact(self.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t b = 0; b < self.numel() / (m * n); b++)
-      reflect_columns(reinterpret_cast<T*>(a->data) + b * m * n, m, n,
-                      reinterpret_cast<T*>(tau->data) + b * k);
-  });
+  flambeau::qr_matrices(self.dtype(), a->data, tau->data, nullptr, count_of(batch_sizes(self)), m,
+                        n, 0);
 }
 
 Ints qr_q_shape(const Tensor& A, std::string_view mode) {
@@ -136,11 +58,12 @@ Ints qr_r_shape(const Tensor& A, std::string_view mode) {
 }
 
 void qr_kernel(Tensor& q, Tensor& r, const Tensor& A, std::string_view mode) {
-  visit_inexact(A.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    qr_matrices<T>(A, mode == "r" ? nullptr : reinterpret_cast<T*>(q->data),
-                   reinterpret_cast<T*>(r->data), qr_columns(A, mode));
-  });
+  int64_t m = A.size(-2), n = A.size(-1), rows = r.size(-2), k = std::min(m, n);
+  int64_t batch = count_of(batch_sizes(A));
+  Tensor packed = contiguous_copy(A), tau = new_tensor({batch, k}, A.dtype(), A.device());
+  flambeau::qr_matrices(A.dtype(), packed->data, tau->data, mode == "r" ? nullptr : q->data, batch,
+                        m, n, rows);
+  copy_elements(r, triu(narrow(packed, -2, 0, rows)));
 }
 
 std::tuple<Tensor, Tensor> qr_impl(const Tensor& self, bool some) {
