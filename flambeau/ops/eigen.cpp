@@ -264,9 +264,9 @@ void eig_kernel(Tensor& eigenvalues, Tensor& eigenvectors, const Tensor& self) {
   Tensor wide = widened(self);
   Tensor found = new_tensor(eigenvalues.sizes(), DType::Complex128, self.device());
   Tensor columns = new_tensor(eigenvectors.sizes(), DType::Complex128, self.device());
+  check_finite("linalg.eig", self);
   visit_wide(self.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    check_finite("linalg.eig", values<T>(wide), wide.numel());
     for (int64_t b = 0; b < count_of(batch_sizes(self)); b++) {
       bool ended = solve_eigen(values<T>(wide) + b * n * n, n, values<Complex>(found) + b * n,
                                values<Complex>(columns) + b * n * n);

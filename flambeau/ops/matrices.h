@@ -47,12 +47,7 @@ void visit_wide(DType dtype, F&& f) {
     f(double());
 }
 // Iterations do not end well with infinities.
-template <class T>
-void check_finite(std::string_view op, const T* a, int64_t count) {
-  for (int64_t i = 0; i < count; i++)
-    FL_CHECK(std::isfinite(std::abs(a[i])), LinAlgError,
-             "{}: the elements must be finite, got {} in place {}", op, std::abs(a[i]), i);
-}
+void check_finite(std::string_view op, const Tensor& a);
 template <class T>
 T* values(const Tensor& t) {
   return reinterpret_cast<T*>(t->data);

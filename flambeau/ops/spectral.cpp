@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "flambeau/generated/impl.h"
+#include "flambeau/kernels/cpu/spectral.h"
 #include "flambeau/ops/matrices.h"
 
 namespace flambeau::ops {
@@ -44,23 +45,6 @@ void sweep_pairs(T* v, int64_t n, const F& turned) {
     for (int64_t p = 0; p < n; p++)
       for (int64_t q = p + 1; q < n; q++) busy |= turned(p, q);
   }
-}
-
-// a (n x n, Hermitian) becomes diagonal; the rows of v the conjugates of its eigenvectors.
-template <class T>
-void diagonalise(T* a, T* v, int64_t n) {
-  sweep_pairs(v, n, [=](int64_t p, int64_t q) {
-    double app = std::real(a[p * n + p]), aqq = std::real(a[q * n + q]);
-    double size = std::abs(a[p * n + q]);
-    if (!(size > kTiny * std::sqrt(std::fabs(app * aqq))) || size < 1e-300) return false;
-    Rotation<T> r(app, a[p * n + q], aqq);
-    Rotation<T> adjoint_r = r;
-    adjoint_r.s = conjugate(r.s);
-    for (int64_t k = 0; k < n; k++) r.turn(a[k * n + p], a[k * n + q]);
-    for (int64_t k = 0; k < n; k++) adjoint_r.turn(a[p * n + k], a[q * n + k]);
-    for (int64_t k = 0; k < n; k++) adjoint_r.turn(v[p * n + k], v[q * n + k]);
-    return true;
-  });
 }
 
 // Places in the order of the values.
@@ -147,6 +131,18 @@ struct Singular {
 
 }  // namespace
 
+void check_finite(std::string_view op, const Tensor& a) {
+  visit_wide(a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Tensor wide = widened(a);
+    for (int64_t i = 0; i < wide.numel(); i++) {
+      double size = std::abs(values<T>(wide)[i]);
+      FL_CHECK(std::isfinite(size), LinAlgError,
+               "{}: the elements must be finite, got {} in place {}", op, size, i);
+    }
+  });
+}
+
 // ---- eigenvalues ----
 
 Ints eigh_values_shape(const Tensor& self, std::string_view UPLO) {
@@ -160,34 +156,14 @@ void eigh_kernel(Tensor& eigenvalues, Tensor& eigenvectors, const Tensor& self,
                  std::string_view UPLO) {
   bool upper = UPLO == "U" || UPLO == "u";
   int64_t n = self.size(-1);
-  Tensor wide = widened(self), vectors = widened(self);
+  check_finite("linalg.eigh", self);
+  copy_elements(eigenvectors, self);
   Tensor found = new_tensor(eigenvalues.sizes(), DType::Float64, self.device());
-  visit_wide(self.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> turned(size_t(n * n));
-    check_finite("linalg.eigh", values<T>(wide), wide.numel());
-    for (int64_t b = 0; b < count_of(batch_sizes(self)); b++) {
-      T *a = values<T>(wide) + b * n * n, *out = values<T>(vectors) + b * n * n;
-      for (int64_t i = 0; i < n; i++) {
-        a[i * n + i] = T(std::real(a[i * n + i]));
-        for (int64_t j = 0; j < i; j++) {
-          T& given = upper ? a[j * n + i] : a[i * n + j];
-          (upper ? a[i * n + j] : a[j * n + i]) = conjugate(given);
-        }
-      }
-      diagonalise(a, turned.data(), n);
-      std::vector<double> diagonal(static_cast<size_t>(n));
-      for (int64_t i = 0; i < n; i++) diagonal[size_t(i)] = std::real(a[i * n + i]);
-      std::vector<int64_t> order = order_of(diagonal, false);
-      for (int64_t j = 0; j < n; j++) {
-        int64_t from = order[size_t(j)];
-        found.data<double>()[b * n + j] = diagonal[size_t(from)];
-        for (int64_t i = 0; i < n; i++) out[i * n + j] = conjugate(turned[size_t(from * n + i)]);
-      }
-    }
-  });
+  bool ended = flambeau::eigh_matrices(self.dtype(), eigenvectors->data, found.data<double>(),
+                                       count_of(batch_sizes(self)), n, upper, /*vectors=*/true);
+  FL_CHECK(ended, LinAlgError, "linalg.eigh: the iteration did not end for matrices of {}",
+           self.sizes());
   copy_elements(eigenvalues, found);
-  copy_elements(eigenvectors, vectors);
 }
 
 DType eigh_real(const Tensor& self, std::string_view) { return real_of(self.dtype()); }
@@ -220,9 +196,9 @@ void svd_kernel(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_mat
   int64_t m = std::max(rows, columns), n = std::min(rows, columns), lefts = full_matrices ? m : n;
   Tensor wide = widened(A), u = widened(U), vh = widened(Vh);
   Tensor s = new_tensor(S.sizes(), DType::Float64, A.device());
+  check_finite("linalg.svd", A);
   visit_wide(A.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    check_finite("linalg.svd", values<T>(wide), wide.numel());
     for (int64_t b = 0; b < count_of(batch_sizes(A)); b++) {
       const T* a = values<T>(wide) + b * rows * columns;
       // The columns of A, or of its adjoint where A is wide.

@@ -110,3 +110,81 @@ def test_what_is_no_number_stays_within_the_matrix(n, value, dtype):
     assert ((1 <= pivots) & (pivots <= n)).all() and not lu.isfinite().all()
     assert not torch.linalg.solve_ex(a, a)[0].isfinite().all()
     assert torch.linalg.cholesky_ex(a)[0].shape == (n, n)
+
+
+def check_orthonormal(q):
+    """Columns of length one at right angles, each product within n * eps of its value."""
+    check_near(q.mH @ q, torch.eye(q.size(-1), dtype=q.dtype))
+
+
+@every_dtype
+@pytest.mark.parametrize("m, n", SHAPES)
+def test_qr_multiplies_to_the_matrix(m, n, dtype):
+    a = random(m, n, dtype=dtype)
+    for mode in ("reduced", "complete"):
+        q, r = torch.linalg.qr(a, mode)
+        assert q.shape == (m, m if mode == "complete" else min(m, n))
+        check_orthonormal(q)
+        check_near(q @ r, a)
+        assert not r.tril(-1).any()
+        assert torch.equal(torch.linalg.qr(a, "r")[1], torch.linalg.qr(a)[1])
+
+
+def test_qr_has_the_signs_of_lapack():
+    a = torch.tensor([[0.0, 1.0], [2.0, 1.0]])
+    q, r = torch.linalg.qr(a)
+    assert r.tolist() == [[-2.0, -1.0], [0.0, -1.0]] and q.tolist() == [[0.0, -1.0], [-1.0, 0.0]]
+    assert torch.linalg.qr(-a)[1].tolist() == [[2.0, 1.0], [0.0, 1.0]]
+    q, r = torch.linalg.qr(random(70, 70, dtype=torch.complex128))
+    assert r.diagonal().imag.abs().max().item() == 0  # but for the last, whatever the phases
+
+
+@every_dtype
+@pytest.mark.parametrize("power", [-1, 0, 1])
+def test_qr_and_eigh_of_numbers_without_squares(power, dtype):
+    """As large and as small as lengths of columns can be."""
+    scale = 10.0 ** (power * (36 if torch.finfo(dtype).eps > 1e-10 else 300))
+    a = random(20, 20, dtype=dtype)
+    q, r = torch.linalg.qr(a * scale)
+    check_orthonormal(q)
+    check_near(q @ (r / scale), a)
+    a = a + a.mH
+    w, v = torch.linalg.eigh(a * scale)
+    check_orthonormal(v)
+    check_near(v * (w / scale) @ v.mH, a)
+
+
+@every_dtype
+@pytest.mark.parametrize("n", SIZES)
+def test_eigh_multiplies_to_the_matrix(n, dtype):
+    a = random(n, n, dtype=dtype)
+    a = a + a.mH
+    w, v = torch.linalg.eigh(a.tril())
+    check_orthonormal(v)
+    check_near(v * w @ v.mH, a)
+    assert (w[:-1] <= w[1:]).all()
+    assert torch.equal(torch.linalg.eigh(a.triu(), "U")[0], w)
+
+
+SPECTRA = {
+    "zero": lambda n: torch.zeros(n),
+    "one": lambda n: torch.ones(n),
+    "twice": lambda n: torch.arange(n) // 2 + 1.0,
+    "pairs": lambda n: torch.arange(n) - (n - 1) / 2,
+    "graded": lambda n: 10.0 ** -(torch.arange(n) * 40 / n),
+    "tiny": lambda n: (torch.arange(n) == 0) + 1e-12 * torch.arange(n),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("n", [2, 5, 40, 100])
+@pytest.mark.parametrize("kind", SPECTRA)
+def test_eigh_finds_the_values_that_a_matrix_was_made_of(kind, n, dtype):
+    values = SPECTRA[kind](n).double()
+    q = torch.linalg.qr(random(n, n, dtype=dtype))[0]
+    w, v = torch.linalg.eigh(q * values @ q.mH)
+    bound = 4 * n * 2**-52 * max(1.0, values.abs().max().item())
+    assert (w - values.sort()[0]).abs().max().item() <= bound
+    check_orthonormal(v)
+    for a in (torch.diag(values).to(dtype), torch.diag(values.flip(0)).to(dtype)):
+        assert torch.equal(torch.linalg.eigh(a)[0], values.sort()[0])

@@ -1,0 +1,274 @@
+// Eigenvalues of Hermitian matrices: reflections make the matrix tridiagonal, half of the work as
+// matrix products; QL steps with implicit shifts, in double, find the values, and their rotations
+// are applied to the vectors many at a time. Sources: Dongarra, Sorensen and Hammarling 1989; Golub
+// and Van Loan 2013, section 8.3.
+#include "flambeau/core/threadpool.h"
+#include "flambeau/kernels/cpu/gemm_product.h"
+#include "flambeau/kernels/cpu/reflections.h"
+#include "flambeau/kernels/cpu/scratch.h"
+#include "flambeau/kernels/cpu/spectral.h"
+#include "flambeau/kernels/cpu/turns.h"
+
+namespace flambeau::FL_ISA {
+namespace {
+
+constexpr int64_t kWidth = kBlockReflections;
+constexpr int64_t kSteps = 60;  // for each eigenvalue; less than two are usual
+
+// One matrix on its way to tridiagonal form.
+template <class T>
+class Tridiagonal {
+ public:
+  // a holds the transpose of the Hermitian matrix, whole; room has 3 kWidth n elements.
+  Tridiagonal(T* a, int64_t n, T* room, double* d, double* e) : a_(a), n_(n), d_(d), e_(e) {
+    v_ = room, w_ = v_ + kWidth * n, again_ = w_ + kWidth * n;
+  }
+
+  void run(Reflections<T>* kept, T* tau) {
+    for (int64_t first = 0; first < n_; first += kWidth) {
+      const int64_t last = least(n_, first + kWidth);
+      for (int64_t k = first; k < last; k++) {
+        tau[k] = reduce(first, k);
+        if (kept && k + 1 < n_)
+          copy(v_ + (k - first) * n_ + k + 1, n_ - k - 1, kept->v + k * (n_ - 1) + k);
+      }
+      if (kept && first + 1 < n_) kept->close(first, tau + first);
+      if (last < n_) subtract_panel(last);
+    }
+  }
+
+ private:
+  static void copy(const T* from, int64_t count, T* to) {
+    for (int64_t i = 0; i < count; i++) to[i] = from[i];
+  }
+
+  // Column k, with what the panel that began at `first` has changed, becomes d, e and a
+  // reflection; its tau.
+  T reduce(int64_t first, int64_t k) {
+    const int64_t j = k - first, rest = n_ - k - 1;
+    T* x = v_ + j * n_;
+    copy(a_ + k * n_ + k, n_ - k, x + k);
+    T f[kWidth], g[kWidth];
+    for (int64_t i = 0; i < j; i++) f[i] = conj(w_[i * n_ + k]), g[i] = conj(v_[i * n_ + k]);
+    subtract_rows(x + k, n_ - k, f, 1, v_ + k, n_, j);
+    subtract_rows(x + k, n_ - k, g, 1, w_ + k, n_, j);
+    d_[k] = double(real_part(x[k]));
+    if (!rest) return T(0);
+    T *v = x + k + 1, *w = w_ + j * n_ + k + 1;
+    const T tau = reflect(v, rest);
+    e_[k] = double(real_part(v[0]));
+    v[0] = T(1);
+    for (int64_t i = 0; i <= k; i++) x[i] = w_[j * n_ + i] = T(0);
+    multiply_rest(k + 1, v, w);
+    dot_rows(w_ + k + 1, n_, j, v, rest, f);
+    dot_rows(v_ + k + 1, n_, j, v, rest, g);
+    subtract_rows(w, rest, f, 1, v_ + k + 1, n_, j);
+    subtract_rows(w, rest, g, 1, w_ + k + 1, n_, j);
+    for (int64_t i = 0; i < rest; i++) w[i] = w[i] * tau;
+    T along;
+    dot_rows(w, 0, 1, v, rest, &along);
+    along = tau * along * T(RealOf<T>(0.5));
+    subtract_rows(w, rest, &along, 1, v, 0, 1);
+    copy(x, n_, again_ + j * n_);
+    return tau;
+  }
+
+  // w = the matrix from row and column `from` on, times v.
+  void multiply_rest(int64_t from, const T* v, T* w) const {
+    const int64_t rest = n_ - from;
+    const T* corner = a_ + from * (n_ + 1);
+    // Whole fours of rows, so that where they are cut does not show.
+    parallel_for(ceil_div(rest, 4), ceil_div(1 << 14, rest), [&](int64_t begin, int64_t end) {
+      const int64_t i = begin * 4, rows = least(rest, end * 4) - i;
+      dot_rows(corner + i * n_, n_, rows, v, rest, w + i);
+    });
+  }
+
+  void subtract_panel(int64_t from) {
+    const int64_t rest = n_ - from;
+    // Rows v, w, v: those of the left factor are conjugates, made in place, since the panel ends.
+    const T* right = w_ + from;
+    T* left = v_;
+    if (kReals < T >> 1) {
+      left = static_cast<T*>(scratch(Scratch::Panel, sizeof(T) * size_t(2 * kWidth * n_)));
+      for (int64_t i = 0; i < 2 * kWidth * n_; i++) left[i] = conj(v_[i]);
+    }
+    multiply_into(a_ + from * (n_ + 1), n_, rest, rest, 2 * kWidth, left + from, 1, n_, right, n_,
+                  -1, 1);
+  }
+
+  T *a_, *v_, *w_, *again_;
+  int64_t n_;
+  double *d_, *e_;
+};
+
+// The eigenvalues of a tridiagonal matrix, d, with e beside the diagonal (n long).
+template <class R>
+class Values {
+ public:
+  Values(double* d, double* e, int64_t n, Turns<R>& turns) : d_(d), e_(e), n_(n), turns_(turns) {}
+
+  // False if the iteration did not end.
+  bool run() {
+    int64_t steps = 0, before = -1;
+    for (int64_t low = 0; low < n_;) {
+      const int64_t high = end_of(low);
+      if (high == low) {
+        low++;
+        continue;
+      }
+      if (steps++ == kSteps * n_) return false;
+      // Small values are found first where they are: a block keeps its direction.
+      if (high != before) downwards_ = __builtin_fabs(d_[high]) < __builtin_fabs(d_[low]);
+      before = high;
+      step(low, high);
+    }
+    turns_.flush();
+    return true;
+  }
+
+ private:
+  // Where the block that begins at `low` ends.
+  int64_t end_of(int64_t low) const {
+    constexpr double kPrecision = 0x1p-53, kNothing = 1e-150;
+    int64_t i = low;
+    for (; i + 1 < n_; i++) {
+      const double size = __builtin_fabs(e_[i]);
+      if (size <= kNothing || size <= kPrecision * __builtin_sqrt(__builtin_fabs(d_[i])) *
+                                          __builtin_sqrt(__builtin_fabs(d_[i + 1])))
+        break;
+    }
+    return i;
+  }
+
+  // One QL step on a block, or, where it runs downwards, on the block upside down.
+  void step(int64_t low, int64_t high) {
+    auto d = [&](int64_t i) -> double& { return d_[downwards_ ? low + high - i : i]; };
+    auto e = [&](int64_t i) -> double& { return e_[downwards_ ? low + high - 1 - i : i]; };
+    double g = (d(low + 1) - d(low)) / (2 * e(low)), r = __builtin_sqrt(g * g + 1);
+    g = d(high) - d(low) + e(low) / (g + __builtin_copysign(r, g));
+    double s = 1, c = 1, p = 0;
+    turns_.begin(downwards_ ? low : high, downwards_ ? 1 : -1, high - low);
+    for (int64_t i = high - 1; i >= low; i--) {
+      const double f = s * e(i), b = c * e(i);
+      r = __builtin_sqrt(f * f + g * g);
+      if (i + 1 < high) e(i + 1) = r;
+      if (r == 0) {
+        d(i + 1) -= p;
+        return;
+      }
+      const double inverse = 1 / r;
+      s = f * inverse, c = g * inverse;
+      g = d(i + 1) - p;
+      r = (d(i) - g) * s + 2 * c * b;
+      p = s * r;
+      d(i + 1) = g + p;
+      g = c * r - b;
+      turns_.add(c, s);
+    }
+    d(low) -= p;
+    e(low) = g;
+  }
+
+  double *d_, *e_;
+  int64_t n_;
+  bool downwards_ = false;
+  Turns<R>& turns_;
+};
+
+// A power of two that brings the largest number near one, where squares might not be numbers.
+template <class T>
+double scale_of(const T* a, int64_t count) {
+  double largest = 0;
+  for (int64_t i = 0; i < count * kReals<T>; i++) {
+    const double size = __builtin_fabs(double(reals(a)[i]));
+    if (size > largest) largest = size;
+  }
+  if (largest == 0 || (largest > 1e-8 && largest < 1e8)) return 1;
+  constexpr int kMost = sizeof(RealOf<T>) == 4 ? 120 : 1000;  // the scale is a number of the type
+  const int exponent = -__builtin_ilogb(largest);
+  return __builtin_ldexp(1.0, exponent > kMost ? kMost : exponent);
+}
+
+// The transpose of the matrix, whole, from one triangle; scaled.
+template <class T>
+void complete(T* a, int64_t n, bool upper) {
+  for (int64_t i = 0; i < n; i++) {
+    a[i * n + i] = T(real_part(a[i * n + i]));
+    for (int64_t j = 0; j < i; j++) {
+      T &low = a[i * n + j], &high = a[j * n + i];
+      const T given = upper ? high : low;  // (j, i) of the matrix or (i, j)
+      low = upper ? given : conj(given);
+      high = conj(low);
+    }
+  }
+}
+
+void sort_places(const double* values, int64_t n, int64_t* order) {
+  for (int64_t i = 0; i < n; i++) order[i] = i;
+  // Shell 1959, with Ciura's gaps: few values, nearly in order.
+  for (int64_t gap : {1577, 701, 301, 132, 57, 23, 10, 4, 1}) {
+    for (int64_t i = gap; i < n; i++) {
+      const int64_t moved = order[i];
+      int64_t j = i;
+      for (; j >= gap && values[order[j - gap]] > values[moved]; j -= gap)
+        order[j] = order[j - gap];
+      order[j] = moved;
+    }
+  }
+}
+
+template <class T>
+bool eigh_one(T* a, double* values, int64_t n, bool upper, bool vectors) {
+  using R = RealOf<T>;
+  complete(a, n, upper);
+  const double scale = scale_of(a, n * n);
+  for (int64_t i = 0; scale != 1 && i < n * n; i++) a[i] = a[i] * T(R(scale));
+  const int64_t row = ceil_div(n * kReals<T>, Vec<R>::kLanes) * Vec<R>::kLanes;
+  const size_t set = vectors ? Reflections<T>::elements(n - 1, n - 1) : 0;
+  const size_t room = size_t(most(3 * kWidth * n, int64_t(Reflections<T>::room(n))));
+  T* memory = static_cast<T*>(scratch(
+      Scratch::Reflectors, sizeof(T) * (set + room + size_t(n)) + sizeof(double) * 3 * size_t(n)));
+  double *d = reinterpret_cast<double*>(memory), *e = d + n;
+  int64_t* order = reinterpret_cast<int64_t*>(e + n);
+  T *tau = reinterpret_cast<T*>(order + n), *work = tau + n;
+  Reflections<T> all(work + room, n - 1, n - 1);
+  Tridiagonal<T>(a, n, work, d, e).run(vectors ? &all : nullptr, tau);
+  R* y = nullptr;
+  if (vectors) {
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j < n; j++) a[i * n + j] = T(i == j);
+    all.apply_all(a + n + 1, n, n - 1, /*adjoint=*/false, /*identity=*/true, work);
+    y = static_cast<R*>(scratch(Scratch::Matrix, sizeof(R) * size_t(row * n)));
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = n * kReals<T>; j < row; j++) y[i * row + j] = R(0);
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t j = 0; j < n; j++) reinterpret_cast<T*>(y + j * row)[i] = a[i * n + j];
+  }
+  Turns<R> turns(Scratch::Turns, y, row, n);
+  if (!Values<R>(d, e, n, turns).run()) return false;
+  sort_places(d, n, order);
+  for (int64_t j = 0; j < n; j++) values[j] = d[order[j]] / scale;
+  for (int64_t i = 0; vectors && i < n; i++)
+    for (int64_t j = 0; j < n; j++) a[i * n + j] = reinterpret_cast<T*>(y + order[j] * row)[i];
+  return true;
+}
+
+}  // namespace
+
+bool eigh_matrices(DType dtype, void* a, double* values, int64_t batch, int64_t n, bool upper,
+                   bool vectors) {
+  bool ended = true;
+  if (!n) return true;
+  visit_inexact(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(batch, grain_of(9 * n * n * n), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; b++)
+        if (!eigh_one(static_cast<T*>(a) + b * n * n, values + b * n, n, upper, vectors))
+          __atomic_store_n(&ended, false, __ATOMIC_RELAXED);
+    });
+  });
+  return ended;
+}
+
+}  // namespace flambeau::FL_ISA
