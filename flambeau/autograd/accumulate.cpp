@@ -7,6 +7,7 @@
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 #include "flambeau/ops/sparse.h"
+#include "flambeau/tape/view.h"
 
 namespace flambeau {
 
@@ -219,6 +220,20 @@ Tensor& Tensor::set_requires_grad(bool on) {
   if (FL_UNLIKELY(is_sparse(*this))) p_->meta->parts.back().set_requires_grad(on);
   p_->flags = uint8_t(on ? p_->flags | kRequiresGrad : p_->flags & ~kRequiresGrad);
   return *this;
+}
+
+Tensor tie_to_edge(const Tensor& grad, const Edge& input) {
+  if (input.leaf) return ops::_depends(grad, Tensor::borrow(input.leaf));
+  // What counts of an input that is gone are its sizes, which the gradient has, and its history.
+  Tensor like;
+  if (grad->flags & kBatched) {
+    Tensor one = new_tensor({}, grad.dtype(), grad.device());
+    like = alias(one, Geometry{grad.sizes(), Ints(size_t(grad.ndim()), 0), 0});
+  } else {
+    like = ops::detach(grad);
+  }
+  give_history(like, input.node, input.nr);
+  return ops::_depends(grad, like);
 }
 
 Tensor fit_grad(Tensor grad, IntList sizes, DType dtype) {

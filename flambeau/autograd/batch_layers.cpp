@@ -199,11 +199,11 @@ void recurrent_layer_rule(BatchCall& c) {
 }  // namespace
 
 void add_layer_rules(BatchRules& rules) {
-  add_rules(
-      rules,
-      {"_adaptive_avg_pool", "_adaptive_avg_pool_grad", "_adaptive_max_indices", "_avg_pool",
-       "_avg_pool_grad", "_fractional_max_indices", "_max_pool", "_max_pool_grad", "_attention"},
-      fold_rule);
+  add_rules(rules,
+            {"_adaptive_avg_pool", "_adaptive_avg_pool_grad", "_adaptive_max_indices", "_attention",
+             "_avg_pool", "_avg_pool_grad", "_fractional_max_indices", "_max_pool",
+             "_max_pool_gather", "_max_pool_grad"},
+            fold_rule);
   add_rules(rules, {"_cross_entropy", "_nll_loss"}, class_loss_rule);
   add_rules(rules, {"embedding_bag", "ctc_loss"}, loop_rule);
   rules["convolution"] = convolution_rule;

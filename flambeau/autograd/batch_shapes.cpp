@@ -420,6 +420,7 @@ void add_shape_rules(BatchRules& rules) {
             {"clone",
              "_to_copy",
              "detach",
+             "_piecewise",
              "view_as_real",
              "view_as_complex",
              "tril",

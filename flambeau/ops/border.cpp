@@ -8,10 +8,10 @@ namespace flambeau::ops {
 
 namespace {
 
-// `count` slices from `start` on, going down.
+// `count` slices from `start` on, in the opposite order.
 void add_mirrored(std::vector<Tensor>& parts, const Tensor& x, int64_t dim, int64_t start,
                   int64_t count) {
-  for (int64_t i = 0; i < count; i++) parts.push_back(narrow(x, dim, start - i, 1));
+  if (count > 0) parts.push_back(flip(narrow(x, dim, start, count), IntList{dim}));
 }
 
 // The slice at `place`, `count` times.
@@ -49,11 +49,11 @@ Tensor pad_dim(std::string_view mode, const Tensor& x, int64_t dim, int64_t befo
     return pad_dim(mode, rest, dim, std::max<int64_t>(before, 0), std::max<int64_t>(after, 0));
   }
   std::vector<Tensor> parts;
-  if (mode == "reflect") add_mirrored(parts, x, dim, before, before);
+  if (mode == "reflect") add_mirrored(parts, x, dim, 1, before);
   if (mode == "replicate") add_repeated(parts, x, dim, 0, before);
   if (mode == "circular" && before > 0) parts.push_back(narrow(x, dim, n - before, before));
   parts.push_back(narrow(x, dim, from, to - from));
-  if (mode == "reflect") add_mirrored(parts, x, dim, n - 2, after);
+  if (mode == "reflect") add_mirrored(parts, x, dim, n - 1 - after, after);
   if (mode == "replicate") add_repeated(parts, x, dim, n - 1, after);
   if (mode == "circular" && after > 0) parts.push_back(narrow(x, dim, 0, after));
   return cat(parts, dim);
@@ -74,7 +74,11 @@ Tensor pad_impl(const Tensor& self, IntList pad, std::string_view mode,
   bool known = pairs >= 1 && pairs <= 3 && (self.ndim() == pairs + 1 || self.ndim() == pairs + 2);
   FL_CHECK(known, NotImplementedError, "pad: mode {} cannot pad {} dims of shape {}", mode, pairs,
            self.sizes());
-  Tensor x = self;
+  for (int64_t d = self.ndim() - pairs - 1; mode != "circular" && d < self.ndim(); d++)
+    FL_CHECK(self.size(d) > 0, RuntimeError, "pad: mode {} pads no empty dims, got shape {}", mode,
+             self.sizes());
+  // As in torch, the second derivative is zero, but for a circle, which is made of copies.
+  Tensor x = mode != "circular" && recording(self) ? _piecewise(self) : self;
   for (int64_t i = 0; i < pairs; i++) {
     x = pad_dim(mode, x, self.ndim() - 1 - i, pad[size_t(2 * i)], pad[size_t(2 * i + 1)]);
   }

@@ -42,7 +42,6 @@ Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
            "prelu: weight must be {} like self, got {}", self.dtype(), weight.dtype());
   FL_CHECK(weight.ndim() <= 1, RuntimeError, "prelu: weight must have 0 or 1 dims, got shape {}",
            weight.sizes());
-  Tensor slope = weight;
   if (weight.numel() != 1) {
     int64_t channels = self.ndim() >= 2 ? self.size(1) : 1;
     FL_CHECK(self.ndim() > 0 && weight.numel() == channels, RuntimeError,
@@ -51,8 +50,7 @@ Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
   }
   Ints sizes(size_t(self.ndim()), 1);
   if (self.ndim() >= 2) sizes[1] = weight.numel();
-  slope = reshape(weight, sizes);
-  return where(self > Scalar(int64_t{0}), self, slope * self);
+  return _prelu_kernel(self, reshape(weight, sizes));
 }
 
 Tensor angle_impl(const Tensor& self) { return _angle(inexact(self)); }

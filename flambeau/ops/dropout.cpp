@@ -213,18 +213,16 @@ Tensor rrelu_impl(const Tensor& self, const Scalar& lower, const Scalar& upper, 
                   Generator* generator) {
   check_slopes(lower, upper);
   double low = lower.to_double(), high = upper.to_double();
-  if (training) return mul(self, slopes(self, low, high, generator));
-  return where(gt(self, Scalar(0)), self, mul(self, Scalar((low + high) / 2)));
+  if (training) return _rrelu(self, slopes(self, low, high, generator));
+  return leaky_relu(self, Scalar((low + high) / 2));
 }
 
 Tensor& rrelu_into(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                    Generator* generator) {
   check_slopes(lower, upper);
   double low = lower.to_double(), high = upper.to_double();
-  if (training) return mul_(self, slopes(self, low, high, generator));
-  Tensor below = new_like(self, self.dtype());
-  fill_into(below, Scalar((low + high) / 2));
-  return mul_(self, where(gt(self, Scalar(0)), Scalar(1), below));
+  if (training) return _rrelu_(self, slopes(self, low, high, generator));
+  return leaky_relu_(self, Scalar((low + high) / 2));
 }
 
 }  // namespace ops

@@ -124,7 +124,11 @@ Tensor sample(std::string_view op, const Tensor& input, const Tensor& grid, int6
     sum = sum.defined() ? sum + part : part;
   }
   // The nearest pixel does not move with the grid, whose gradient is then zero.
-  if (mode == kNearest) sum = _depends(sum, unsqueeze(flatten(select(points, -1, 0), 1), 1));
+  if (mode == kNearest) {
+    Tensor moved = recording(points) ? _piecewise(points) : points;
+    Tensor place = unsqueeze(flatten(select(moved, -1, 0), 1), 1);
+    sum = _depends(sum, expand(place, sum.sizes()));
+  }
   Ints out{batch, channels};
   for (int64_t d = 0; d < dims; d++) out.push_back(grid.size(d + 1));
   sum = reshape(sum, out);

@@ -56,6 +56,8 @@ Geometry slice_geometry(const Tensor& self, int64_t dim, std::optional<int64_t> 
   return g;
 }
 
+Geometry piecewise_geometry(const Tensor& self) { return geometry_of(self); }
+
 Geometry transpose_geometry(const Tensor& self, int64_t dim0, int64_t dim1) {
   dim0 = wrap_dim("transpose", dim0, self.ndim());
   dim1 = wrap_dim("transpose", dim1, self.ndim());

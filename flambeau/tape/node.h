@@ -83,6 +83,7 @@ struct Node {
   bool wants(I... edge) const {
     return (edges[edge].wanted() || ...);
   }
+  const Edge& edge(int i) const { return edges[i]; }
 };
 
 template <int N>
@@ -213,6 +214,14 @@ FL_API void check_inplace(std::string_view op, const Tensor& self);
 // Brings a gradient back to the input it belongs to: sums broadcasts, casts, drops the imaginary
 // part.
 FL_API Tensor fit_grad(Tensor grad, IntList sizes, DType dtype);
+
+// A gradient that knows its input only piecewise (a pool's winners): the second derivative is zero,
+// not absent. The tape of a backward pass learns it from the input's edge; the input is not kept.
+FL_API Tensor tie_to_edge(const Tensor& grad, const Edge& input);
+inline Tensor tied(Tensor grad, const Edge& input) {
+  if (FL_LIKELY(!tls.grad) || !grad.defined() || !input.wanted()) return grad;
+  return tie_to_edge(grad, input);
+}
 
 // ---- what generated nodes share ----
 // The dtype of an input and, only where they differ from the result's, its sizes.

@@ -41,6 +41,14 @@ OPS = [
     Op("_gelu_backward", [S((3, 4), (3, 4))], gelu_slope),
     Op("_gelu_tanh", [S((3, 4))], lambda a: gelu(a, "tanh")),
     Op("_gelu_tanh_backward", [S((3, 4), (3, 4))]),
+    Op(
+        "_prelu_kernel",
+        [S((3, 4), (1, 4)), S((2, 3), (1, 1))],
+        lambda a, w: np.where(a > 0, a, a * w),
+        inplace=False,
+    ),
+    # Slopes are drawn and have no derivative; the row of rrelu has that by self.
+    Op("_rrelu", [S((3, 4), (3, 4))], lambda a, slope: a * slope, grad=False),
     Op("celu", [S((3, 4)), S((5,), 0.5)], lambda a, s=1.0: np.where(a > 0, a, s * np.expm1(a / s))),
     Op("elu", [S((3, 4)), S((5,), 0.5)], lambda a, s=1.0: np.where(a > 0, a, s * np.expm1(a))),
     Op(
