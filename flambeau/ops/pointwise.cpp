@@ -538,7 +538,9 @@ Tensor& pointwise_out(const PointwiseOp& op, Tensor& out, Inputs inputs, Numbers
   Device device = check_devices(op.name, inputs, op.arguments);
   FL_CHECK(out.device() == device, RuntimeError, "{}: out is on {}, the inputs on {}", op.name,
            out.device(), device);
-  resize_out(op.name, out, broadcast_sizes(op.name, inputs));
+  Ints sizes = broadcast_sizes(op.name, inputs);
+  check_unshared(op.name, out);  // before it is resized, as torch does
+  resize_out(op.name, out, sizes);
   Untangled u(op.name, out, inputs);
   execute_list(call, out, u);
   out->bump_version();

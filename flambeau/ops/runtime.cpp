@@ -91,29 +91,50 @@ void write_into(std::string_view op, const Tensor& self, const Tensor& value) {
   copy_elements(self, value);
 }
 
-void check_out(std::string_view op, Inputs inputs, Inputs outs) {
-  for (Inputs list : {inputs, outs})
-    for (const Tensor* t : list) {
-      if (!t->defined() || !((*t)->flags & kSlow)) continue;
-      FL_CHECK(!((*t)->flags & kBatched), RuntimeError, "{}: out= cannot be used inside vmap", op);
-      FL_CHECK(!is_foreign(*t), NotImplementedError,
-               "{}: out= cannot be used with tensors whose class has __torch_dispatch__", op);
-      FL_CHECK(!((*t)->flags & kSparse), NotImplementedError,
-               "{}: out= cannot be used with sparse tensors", op);
-    }
+namespace {
+
+void check_out_kind(std::string_view op, const Tensor& t) {
+  if (!t.defined() || !(t->flags & kSlow)) return;
+  FL_CHECK(!(t->flags & kBatched), RuntimeError, "{}: out= cannot be used inside vmap", op);
+  FL_CHECK(!is_foreign(t), NotImplementedError,
+           "{}: out= cannot be used with tensors whose class has __torch_dispatch__", op);
+  FL_CHECK(!(t->flags & kSparse), NotImplementedError,
+           "{}: out= cannot be used with sparse tensors", op);
+}
+
+void check_out_grad(std::string_view op, const Tensor& t, std::string_view who) {
+  FL_CHECK(!tls.grad || !t.defined() || !t.requires_grad(), RuntimeError,
+           "{}: out= does not record a gradient, but {} requires one; use no_grad or drop out=", op,
+           who);
+}
+
+void check_out_memory(std::string_view op, const Tensor& out, const Tensor& input, bool may_be) {
+  if (!input.defined()) return;
+  Overlap o = memory_overlap(out, input);
+  FL_CHECK(o != Overlap::Partial && (o != Overlap::Same || may_be), RuntimeError,
+           "{}: out shares memory with an input (shapes {} and {}), which would change while it is "
+           "read; use another tensor for out",
+           op, out.sizes(), input.sizes());
+}
+
+}  // namespace
+
+void check_out(std::string_view op, Inputs outs, Out rule, std::initializer_list<OutInput> inputs) {
+  for (const Tensor* out : outs) {
+    check_out_kind(op, *out);
+    check_out_grad(op, *out, "out");
+    if (rule != Out::Anywhere) check_unshared(op, *out);
+  }
   FL_CHECK(!(tls.mode & kModeRecord), NotImplementedError,
            "{}: out= cannot be recorded; use the result", op);
-  if (!tls.grad) return;
-  for (const Tensor* t : inputs) {
-    FL_CHECK(
-        !t->defined() || !t->requires_grad(), RuntimeError,
-        "{}: out= does not record a gradient, but an input requires one; use no_grad or drop out=",
-        op);
-  }
-  for (const Tensor* t : outs) {
-    FL_CHECK(
-        !t->requires_grad(), RuntimeError,
-        "{}: out= does not record a gradient, but out requires one; use no_grad or drop out=", op);
+  for (const OutInput& input : inputs) {
+    bool may_be = rule == Out::Aligned || (rule == Out::Based && &input == inputs.begin());
+    for (const Tensor& t : input.tensors) {
+      check_out_kind(op, t);
+      check_out_grad(op, t, "an input");
+      if (rule == Out::Anywhere) continue;
+      for (const Tensor* out : outs) check_out_memory(op, *out, t, may_be);
+    }
   }
 }
 

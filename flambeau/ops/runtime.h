@@ -77,8 +77,19 @@ std::vector<Tensor> make_views(const Tensor& of, const std::vector<Geometry>& ge
 void check_unshared(std::string_view op, const Tensor& written);
 // self[...] = value; shape and dtype must fit.
 void write_into(std::string_view op, const Tensor& self, const Tensor& value);
-// Neither inputs nor outs may require grad while the tape is on; all on one device.
-void check_out(std::string_view op, Inputs inputs, Inputs outs);
+// How out= may lie to the inputs. Anywhere: results are complete before they are written. The
+// others are for what torch refuses, where it writes while it reads. Aligned: not over part of an
+// input. Apart: over no input. Based: as Apart, but for the first input, which the result starts
+// from.
+enum class Out : uint8_t { Anywhere, Aligned, Apart, Based };
+// A tensor or a list of them.
+struct OutInput {
+  TensorList tensors;
+  OutInput(const Tensor& t) : tensors(&t, 1) {}
+  OutInput(TensorList list) : tensors(list) {}
+};
+// Neither inputs nor outs may require grad while the tape is on; their memory must fit the rule.
+void check_out(std::string_view op, Inputs outs, Out rule, std::initializer_list<OutInput> inputs);
 // Puts a result into the user's tensor: resized if need be; `cast` allows another dtype of the same
 // or a higher kind.
 Tensor& give_out(std::string_view op, Tensor& out, const Tensor& value, bool cast);

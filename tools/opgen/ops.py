@@ -32,7 +32,7 @@ $returns $function($params) {
 """
 OUT = """\
 $returns $function($params) {
-  check_out("$name", $given_tensors);
+  check_out("$name", $given_tensors, {$watched});
   $requirements
   NoGradGuard no_grad;
   return $value;
@@ -138,7 +138,8 @@ class Out(Form):
     template = OUT
 
     def given_tensors(self) -> str:
-        return f"{addresses(self.tensors)}, {addresses(self.targets)}"
+        places = {"aligned", "apart", "based"} & {*(self.row.tags or "").split()}
+        return f"{addresses(self.targets)}, Out::{''.join(places).capitalize() or 'Anywhere'}"
 
     def value(self) -> str:
         target = f"std::tie({', '.join(self.targets)})" if len(self.targets) > 1 else "out"
@@ -170,6 +171,5 @@ def forms(op: Op) -> list[Form]:
 
 def definitions(op: Op) -> str:
     text = f"// From ops/{op.row.file}.toml [{op.row.key}].\n"
-    text += "".join(body.constant() for body in bodies(op))
-    text += Node(op).text() if op.node else ""
+    text += "".join(b.constant() for b in bodies(op)) + (Node(op).text() if op.node else "")
     return text + "".join(form.text() for form in forms(op))
