@@ -137,13 +137,16 @@ Tensor eig_backward(const Tensor& g_values, const Tensor& g_vectors, const Tenso
   return std::get<0>(ops::_linalg_solve(v_h, matmul(inner, v_h)));
 }
 
-// A = V diag(w) V^H: gA = V (diag(G_w) + V^H G_V / (w_j - w_i)) V^H.
+// A = V diag(w) V^H: gA = V (diag(G_w) + V^H G_V / (w_j - w_i)) V^H, of which only the part that is
+// Hermitian like A can change anything.
 Tensor eigh_backward(const Tensor& g_values, const Tensor& g_vectors, const Tensor& values,
                      const Tensor& vectors) {
   Tensor inner;
   if (g_values.defined()) inner = ops::to(ops::diag_embed(g_values), vectors.dtype());
-  if (g_vectors.defined())
-    inner = plus(inner, over_differences(matmul(adjoint(vectors), g_vectors), values));
+  if (g_vectors.defined()) {
+    Tensor turn = over_differences(matmul(adjoint(vectors), g_vectors), values);
+    inner = plus(inner, (turn + adjoint(turn)) * 0.5);
+  }
   return matmul(vectors, matmul(inner, adjoint(vectors)));
 }
 

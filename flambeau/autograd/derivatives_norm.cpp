@@ -130,7 +130,8 @@ Three group_norm_grads(const Tensor& g, const Tensor& input, const Tensor& weigh
                        std::array<bool, 3> wanted) {
   if (tls.grad) {
     int64_t n = input.size(0);
-    Tensor x = ops::reshape(input, {n, groups, -1});
+    int64_t pixels = numel_of(IntList(input->sizes + 2, size_t(input.ndim() - 2)));
+    Tensor x = ops::reshape(input, {n, groups, input.size(1) / groups * pixels});
     Tensor moved = x - ops::mean(x, IntList{2}, true);
     Tensor var = ops::mean(moved * moved, IntList{2}, true);
     // eps is the same that forward used: 1 / rstd^2 - var of the forward values.

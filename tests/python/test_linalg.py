@@ -260,3 +260,18 @@ def test_ldl_of_nan_stays_within_the_matrix(n):
     factors, pivots, info = torch.linalg.ldl_factor_ex(torch.full((n, n), math.nan))
     assert factors.tril().isnan().sum() == n * (n + 1) // 2
     assert pivots.tolist() == list(range(1, n + 1)) and info == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_derivatives_of_eigh_are_hermitian_like_its_argument(dtype):
+    torch.manual_seed(2)
+    a = torch.randn(4, 4, dtype=dtype)
+    a = (a + a.mH).requires_grad_()
+    values, vectors = torch.linalg.eigh(a)
+    weights = torch.arange(16, dtype=torch.float64).reshape(4, 4)
+    for loss in ((vectors.abs() ** 2 * weights).sum(), values.pow(3).sum()):
+        (first,) = torch.autograd.grad(loss, a, create_graph=True)
+        (second,) = torch.autograd.grad((first * weights).real.sum(), a, retain_graph=True)
+        for g in (first, second):
+            assert g.any()
+            torch.testing.assert_close(g, g.mH)
