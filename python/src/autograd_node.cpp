@@ -189,11 +189,21 @@ PyObject* name(PyObject* self, PyObject*) {
   });
 }
 
+// The edges that torch would show: it makes tensors of the numbers that its arithmetic is given
+// (x * 3), and those have an edge that leads nowhere.
+int shown_edges(const Node* node) {
+  std::string_view op = node->type->op;
+  bool number = node->edge_count == 1 && (op == "add" || op == "sub" || op == "mul" || op == "div");
+  return node->edge_count + int(number);
+}
+
 // ((node, output number), ...): where the gradients go. A leaf is its accumulator.
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
     Node* node = expect_node(self);
-    Ref result = own(PyTuple_New(node->edge_count));
+    Ref result = own(PyTuple_New(shown_edges(node)));
+    for (int i = node->edge_count; i < shown_edges(node); i++)
+      PyTuple_SetItem(result.get(), i, checked(Py_BuildValue("OI", Py_None, 0u)));
     for (int i = 0; i < node->edge_count; i++) {
       const Edge& e = node->edges[i];
       NodeGuard accumulator(e.leaf ? accumulator_of(Tensor::borrow(e.leaf)) : nullptr);
@@ -281,7 +291,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject*) {
     Py_ssize_t given = PyTuple_Size(args);
     FL_CHECK(given == node->output_count, TypeError, "{}: takes {} gradients, got {}",
              node->type->name, int64_t(node->output_count), int64_t(given));
-    std::vector<Tensor> grads, sent(node->edge_count);
+    std::vector<Tensor> grads, sent(size_t(shown_edges(node)));
     for (Py_ssize_t i = 0; i < given; i++)
       grads.push_back(expect_grad(PyTuple_GetItem(args, i), node->type->name));
     node->type->backward(node, grads.data(), sent.data());

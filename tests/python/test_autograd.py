@@ -149,6 +149,10 @@ def test_nodes_have_names_edges_and_identity():
     accumulator, number = node.next_functions[0]
     assert accumulator.variable is x and number == 0
     assert accumulator.name() == "torch::autograd::AccumulateGrad"
+    assert node.next_functions[1:] == ((None, 0),)  # the number, a tensor in torch
+    three = torch.tensor(3.0)
+    assert node(three)[0].item() == 6 and node(three)[1] is None and len(node(three)) == 2
+    assert len((x**2).grad_fn.next_functions) == len(x.exp().grad_fn.next_functions) == 1
     node.metadata["mine"] = 1
     del node
     assert y.grad_fn.metadata["mine"] == 1
