@@ -205,7 +205,7 @@ void take_diagonals(Term& term) {
   }
 }
 
-// Sums over the labels that nobody needs.
+// Sums over the labels that nobody needs; sums of integers are int64.
 Term sum_unneeded(const Term& term, const Ints& needed) {
   Ints dims, kept;
   for (size_t i = 0; i < term.labels.size(); i++) {
@@ -215,7 +215,7 @@ Term sum_unneeded(const Term& term, const Ints& needed) {
       dims.push_back(int64_t(i));
   }
   if (dims.empty()) return term;
-  return {sum(term.tensor, Dims(dims), false, term.tensor.dtype()), kept};
+  return {sum(term.tensor, Dims(dims)), kept};
 }
 
 // Dims in the order of `labels`; a label that the term lacks becomes a dim of size 1.
@@ -262,11 +262,20 @@ void match_sizes(Term& a, Term& b) {
   b.tensor = expand(b.tensor, sizes_b);
 }
 
+// Integers as int64, beside a factor that was summed.
+void widen(Tensor& t) {
+  if (!is_inexact(t.dtype())) t = to(t, DType::Int64);
+}
+
 // The product of two terms, summed over the labels that only they have.
 Term contract(Term a, Term b, const Ints& needed) {
   match_sizes(a, b);
   a = sum_unneeded(a, followed_by(needed, b.labels));
   b = sum_unneeded(b, followed_by(needed, a.labels));
+  if (a.tensor.dtype() == DType::Int64 || b.tensor.dtype() == DType::Int64) {
+    widen(a.tensor);
+    widen(b.tensor);
+  }
   Ints batch, rows, cols, inner;
   for (int64_t label : a.labels) {
     bool shared = has(b.labels, label);

@@ -292,11 +292,10 @@ Tensor count_between(const Tensor& self, const Tensor& edges, const Tensor& weig
   int64_t bins = edges.numel() - 1;
   Tensor x = reshape(self, {-1});
   Tensor place = searchsorted_impl(edges, x, false, true, std::nullopt, Tensor());
-  // The last bin takes its upper edge too.
-  place = where(eq(x, select(edges, 0, bins)), Scalar(bins), place);
-  Tensor inside = logical_and(gt(place, Scalar(int64_t{0})), le(place, Scalar(bins)));
-  inside = logical_and(inside, eq(x, x));
-  Tensor kept = sub(masked_select(place, inside), Scalar(int64_t{1}));
+  Tensor inside = logical_and(ge(x, select(edges, 0, 0)), le(x, select(edges, 0, bins)));
+  // The last bin takes its upper edge too; edges that do not rise lead anywhere.
+  place = clamp(sub(place, Scalar(int64_t{1})), Scalar(int64_t{0}), Scalar(bins - 1));
+  Tensor kept = masked_select(place, inside);
   Tensor weights = weight.defined() ? masked_select(reshape(weight, {-1}), inside) : Tensor();
   Tensor hist = cast_to(bincount_impl(kept, weights, bins), self.dtype());
   if (!density) return hist;

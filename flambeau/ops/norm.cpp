@@ -209,6 +209,11 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_impl(const Tensor& input, c
 Tensor batch_norm_impl(const Tensor& input, const Tensor& weight, const Tensor& bias,
                        const Tensor& running_mean, const Tensor& running_var, bool training,
                        double momentum, double eps, bool) {
+  if (input.ndim() == 1 && input.numel() == 0) {  // like torch, which then asks for no channels
+    Tensor out = clone(input);
+    if (weight.defined()) out = out * select(weight, 0, 0);
+    return bias.defined() ? out + select(bias, 0, 0) : out;
+  }
   return std::get<0>(
       _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }

@@ -143,6 +143,7 @@ void choose(Call& call, Inputs inputs, Numbers numbers) {
     call.common = type.get();
   }
   if (op.rule == DTypeRule::Float) call.common = to_inexact(call.common);
+  if (op.rule == DTypeRule::Number && call.common == DType::Bool) call.common = DType::Int64;
   if (FL_UNLIKELY(!op.takes_bool)) check_difference(op, inputs, numbers);
   call.compute = compute_type(call.common);
   const PointwiseTable& table = *op.tables[int(active_isa)];
@@ -520,7 +521,8 @@ void pointwise_into(const PointwiseOp& op, const Tensor& self, Inputs inputs, Nu
   if (FL_LIKELY(small_uniform_into(op, self, inputs, numbers))) return;
   Call call(op);
   choose(call, inputs, numbers);
-  FL_CHECK(can_cast(call.result, self.dtype()), RuntimeError,
+  bool real = op.rule == DTypeRule::Real && is_complex(call.common);
+  FL_CHECK(can_cast(call.result, self.dtype()) && !real, RuntimeError,
            "{}_: the result is {} and does not fit in {}", op.name, call.result, self.dtype());
   check_devices(op.name, inputs, op.arguments);
   Ints sizes = broadcast_sizes(op.name, inputs);

@@ -13,6 +13,7 @@ enum class DTypeRule : uint8_t {
   Bool,     // computed in the common type, gives bool
   Same,     // the one type that the tensors have, but for the ignored ones
   Real,     // the common type, complex gives its real part's
+  Number,   // the common type, bool becomes int64
 };
 
 struct PointwiseOp {

@@ -43,6 +43,9 @@ Ints pool_shape(IntList in, const Settings& s) {
   FL_CHECK(dims >= 1 && dims <= 3 && int64_t(in.size()) == dims + 2, RuntimeError,
            "pool: input must have {} dims, or {} without a batch, got shape {}", dims + 2, dims + 1,
            in);
+  for (int64_t d = 1; d < dims + 2; d++)
+    FL_CHECK(in[size_t(d)] > 0, RuntimeError,
+             "pool: only the batch may be empty, got shape {} (batch, channels, ...)", in);
   check_setting("kernel_size", s.kernel, dims, 1);
   check_setting("stride", s.stride, dims, 1);
   check_setting("padding", s.pad, dims, 0);

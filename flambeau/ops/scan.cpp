@@ -80,7 +80,9 @@ std::tuple<Tensor, Tensor> cummin_impl(const Tensor& self, int64_t dim) {
 }
 
 Tensor logcumsumexp_impl(const Tensor& self, int64_t dim) {
-  if (is_complex(self.dtype()) && self.ndim() > 0 && self.numel() > 0) {
+  if (is_complex(self.dtype())) {
+    dim = wrap_dim("logcumsumexp", dim, self.ndim());
+    if (self.ndim() == 0 || self.numel() == 0) return clone(self);
     std::vector<Tensor> sums;
     for (int64_t i = 0; i < self.size(dim); i++) {
       Tensor next = narrow(self, dim, i, 1);

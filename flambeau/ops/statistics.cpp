@@ -299,8 +299,7 @@ Tensor uneven_slopes(const Tensor& t, int64_t dim, const Tensor& x, int64_t orde
 }
 
 // The dims asked for, all of them by default; each needs more points than the order.
-std::vector<int64_t> slope_dims(const Tensor& self, std::optional<IntList> dim, int64_t order,
-                                size_t spacings) {
+std::vector<int64_t> slope_dims(const Tensor& self, std::optional<IntList> dim, int64_t order) {
   FL_CHECK(self.dtype() != DType::UInt8, RuntimeError, "gradient: uint8 has no differences");
   FL_CHECK(order == 1 || order == 2, RuntimeError, "gradient: edge_order must be 1 or 2, got {}",
            order);
@@ -317,27 +316,41 @@ std::vector<int64_t> slope_dims(const Tensor& self, std::optional<IntList> dim, 
              "gradient: dim {} needs at least edge_order + 1 = {} points, got {}", dims[i],
              order + 1, self.size(dims[i]));
   }
-  FL_CHECK(spacings == 1 || spacings == dims.size(), RuntimeError,
-           "gradient: one spacing or one for each of {} dims is needed, got {}", dims.size(),
-           spacings);
   return dims;
+}
+
+void check_spacings(size_t dims, size_t given) {
+  FL_CHECK(
+      given == dims, RuntimeError,
+      "gradient: a spacing for each of {} dims is needed, or a single number, got a list of {}",
+      dims, given);
+}
+
+std::vector<Tensor> gradient_evenly(const Tensor& self, const Scalar& spacing,
+                                    std::optional<IntList> dim, int64_t order) {
+  std::vector<Tensor> slopes;
+  for (int64_t d : slope_dims(self, dim, order))
+    slopes.push_back(even_slopes(self, d, spacing, order));
+  return slopes;
 }
 
 std::vector<Tensor> gradient_by(const Tensor& self, ScalarList spacing, std::optional<IntList> dim,
                                 int64_t order) {
-  std::vector<int64_t> dims = slope_dims(self, dim, order, spacing.size());
+  std::vector<int64_t> dims = slope_dims(self, dim, order);
+  check_spacings(dims.size(), spacing.size());
   std::vector<Tensor> slopes;
   for (size_t i = 0; i < dims.size(); i++)
-    slopes.push_back(even_slopes(self, dims[i], spacing[spacing.size() > 1 ? i : 0], order));
+    slopes.push_back(even_slopes(self, dims[i], spacing[i], order));
   return slopes;
 }
 
 std::vector<Tensor> gradient_at(const Tensor& self, TensorList places, std::optional<IntList> dim,
                                 int64_t order) {
-  std::vector<int64_t> dims = slope_dims(self, dim, order, places.size());
+  std::vector<int64_t> dims = slope_dims(self, dim, order);
+  check_spacings(dims.size(), places.size());
   std::vector<Tensor> slopes;
   for (size_t i = 0; i < dims.size(); i++) {
-    const Tensor& x = places[places.size() > 1 ? i : 0];
+    const Tensor& x = places[i];
     FL_CHECK(x.ndim() == 1 && x.numel() == self.size(dims[i]), RuntimeError,
              "gradient: the places along dim {} must be {} numbers, got shape {}", dims[i],
              self.size(dims[i]), x.sizes());
@@ -357,15 +370,14 @@ const Scalar kOne(1.0);
 
 std::vector<Tensor> gradient_impl(const Tensor& self, const std::optional<Scalar>& spacing,
                                   std::optional<int64_t> dim, int64_t edge_order) {
-  Scalar step = spacing.value_or(kOne);
-  return gradient_by(self, {&step, 1}, one_dim(dim), edge_order);
+  return gradient_evenly(self, spacing.value_or(kOne), one_dim(dim), edge_order);
 }
 std::vector<Tensor> gradient_impl(const Tensor& self, const Scalar& spacing, IntList dim,
                                   int64_t edge_order) {
-  return gradient_by(self, {&spacing, 1}, dim, edge_order);
+  return gradient_evenly(self, spacing, dim, edge_order);
 }
 std::vector<Tensor> gradient_impl(const Tensor& self, IntList dim, int64_t edge_order) {
-  return gradient_by(self, {&kOne, 1}, dim, edge_order);
+  return gradient_evenly(self, kOne, dim, edge_order);
 }
 std::vector<Tensor> gradient_impl(const Tensor& self, ScalarList spacing,
                                   std::optional<int64_t> dim, int64_t edge_order) {

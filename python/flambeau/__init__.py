@@ -141,6 +141,8 @@ def __getattr__(name):
     if home:
         globals()[name] = getattr(importlib.import_module(f"flambeau.{home}"), name)
         return globals()[name]
+    if name == "torch":  # as in torch, whose functions import it
+        return importlib.import_module("flambeau")
     if name.startswith("_foreach_"):
         return getattr(importlib.import_module("flambeau._foreach"), name)
     if name in _LATE:

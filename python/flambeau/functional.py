@@ -336,8 +336,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     for column, edge in zip(columns.unbind(1), edges):
         count = edge.numel() - 1
         place = _ops.searchsorted(edge, column.contiguous(), right=True) - 1
-        place = _ops.where(column == edge[-1], count - 1, place)
-        inside = inside & (place >= 0) & (place < count)
+        inside = inside & (column >= edge[0]) & (column <= edge[-1])
         flat = flat * count + place.clamp(0, count - 1)
     sizes = [edge.numel() - 1 for edge in edges]
     weights = _ops.ones(len(flat)) if weight is None else weight.reshape(-1)

@@ -187,6 +187,7 @@ OPS = [
         errors=[
             error((1, 2, 3), [3, 0], "reflect", type=RuntimeError, match="must be smaller"),
             error((3,), [1, 0], "reflect", type=NotImplementedError, match="cannot pad"),
+            error((2, 0, 3), [1, 1], "replicate", type=RuntimeError, match="pads no empty dims"),
         ],
     ),
     Op(

@@ -99,7 +99,16 @@ OPS = [
         slopes,
         ("float64",),
         tol=LOOSE,
-        errors=[error((1, 3), type=RuntimeError, match="edge_order . 1 = 2 points, got 1")],
+        errors=[
+            error((1, 3), type=RuntimeError, match="edge_order . 1 = 2 points, got 1"),
+            error(
+                (3, 3),
+                spacing=[0.1],
+                dim=[1, 0],
+                type=RuntimeError,
+                match="each of 2 dims is needed.*a list of 1",
+            ),
+        ],
     ),
     places("quantile", np.quantile),
     places("nanquantile", np.nanquantile),

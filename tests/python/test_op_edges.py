@@ -185,3 +185,78 @@ def test_incomplete_gamma_at_the_ends():
     lower, upper = [0, 1, 0, nan, nan, nan, nan], [1, 0, 1, nan, nan, nan, nan]
     assert torch.igamma(a, x).tolist() == pytest.approx(lower, nan_ok=True)
     assert torch.igammac(a, x).tolist() == pytest.approx(upper, nan_ok=True)
+
+
+def test_square_counts_bools():
+    x = torch.tensor([True, False])
+    assert x.square().dtype is torch.int64 and x.square().tolist() == [1, 0]
+    assert torch.square(torch.tensor([3], dtype=torch.int8)).dtype is torch.int8
+    with pytest.raises(RuntimeError, match="int64 and does not fit in bool"):
+        x.square_()
+
+
+def test_abs_cannot_stay_in_a_complex_tensor():
+    z = torch.tensor([3 + 4j])
+    with pytest.raises(RuntimeError, match="abs_: the result is float32"):
+        z.abs_()
+    assert z.item() == 3 + 4j and z.abs().item() == 5
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.int64])
+def test_einsum_sums_integers_in_int64(dtype):
+    row, m = torch.ones(3, dtype=dtype), torch.ones(3, 3, dtype=dtype)
+    for equation, operands, value in (
+        ("i->", [row], 3),
+        ("ii->", [m], 3),
+        ("i,j->", [row, row], 9),
+        ("ij,jk->", [m, m], 27),
+        ("ij,jk->i", [m, m], [9] * 3),
+    ):
+        y = torch.einsum(equation, *operands)
+        assert y.dtype is torch.int64 and y.tolist() == value
+    assert torch.einsum("ij->ji", m).dtype is dtype
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_group_norm_of_nothing_has_gradients(create_graph):
+    x = torch.zeros(0, 6, 2, requires_grad=True)
+    w = torch.ones(6, requires_grad=True)
+    y = F.group_norm(x, 3, w)
+    g = torch.autograd.grad(y.sum(), (x, w), create_graph=create_graph)
+    assert [t.shape for t in g] == [(0, 6, 2), (6,)] and not g[1].any()
+
+
+def test_batch_norm_of_an_empty_vector_is_empty():
+    x = torch.zeros(0, requires_grad=True)
+    y = F.batch_norm(x, torch.zeros(0), torch.ones(0))
+    assert y.shape == (0,) and torch.autograd.grad(y.sum(), x)[0].shape == (0,)
+    scaled = torch.batch_norm(x, torch.ones(1), torch.ones(1), None, None, True, 0.1, 1e-5, False)
+    assert scaled.shape == (0,)
+    with pytest.raises(RuntimeError, match="at least 2 dims"):
+        F.batch_norm(torch.zeros(3), torch.zeros(3), torch.ones(3))
+
+
+@pytest.mark.parametrize("name", ["i1", "i1e"])
+def test_second_derivatives_of_bessel_functions_at_zero(name):
+    x = torch.tensor([0.0, 0.5], dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(getattr(torch.special, name)(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(g.sum(), x)
+    assert g[0].item() == 0.5 and second.isfinite().all()
+    assert torch.autograd.gradgradcheck(getattr(torch.special, name), x[1:])
+
+
+def test_histograms_count_between_the_first_and_the_last_edge():
+    x = torch.tensor([[0.0], [1.0], [2.0], [2.5], [math.nan], [-1.0]])
+    rising, falling = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([2.0, 1.0, 0.0])
+    assert torch.histogramdd(x, [rising])[0].tolist() == [1, 2]
+    assert torch.histogram(x, rising)[0].tolist() == [1, 2]
+    assert not torch.histogramdd(x, [falling])[0].any() and not torch.histogram(x, falling)[0].any()
+
+
+def test_logcumsumexp_of_one_complex_number_is_that_number():
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    y = torch.logcumsumexp(z, 0)
+    assert y.item() == 1 + 2j and torch.autograd.grad(y.real, z)[0].item() == 1
+    assert torch.logcumsumexp(torch.zeros(2, 0, dtype=torch.complex64), 1).shape == (2, 0)
+    with pytest.raises(IndexError, match="dim must be in"):
+        torch.logcumsumexp(z, 1)
