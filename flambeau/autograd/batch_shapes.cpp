@@ -363,17 +363,20 @@ void no_example_rule(BatchCall& c) {
 }
 
 // The other tensors are the same for all examples.
-void bins_rule(BatchCall& c) {
+void tables_rule(BatchCall& c) {
   for (int i = 1; i < c.count(); i++)
     if (c.batched(i)) return loop_rule(c);
+  const int64_t ndim = c.ndim(0);
   c.load();
+  for (int i = 0; i < c.count(); i++)
+    if (is_dim_name(c.op.params[i].name)) shift(c, i, ndim);
   c.run();
 }
 
 void searchsorted_rule(BatchCall& c) {
   if (!c.is_tensor(1) || c.ndim(0) != c.ndim(1)) {
     bool shared = c.ndim(0) == 1 && !c.batched(0) && c.given[c.find("sorter")].kind == Value::None;
-    return shared ? bins_rule(c) : loop_rule(c);
+    return shared ? tables_rule(c) : loop_rule(c);
   }
   same_rule(c);
 }
@@ -452,7 +455,7 @@ void add_shape_rules(BatchRules& rules) {
   add_rules(rules, {"zero_"}, write_same_rule);
   add_rules(rules, {"nonzero", "masked_select", "_unique2", "unique_consecutive", "unique_dim"},
             no_example_rule);
-  add_rules(rules, {"bucketize", "isin"}, bins_rule);
+  add_rules(rules, {"bucketize", "isin", "_resample"}, tables_rule);
   rules["searchsorted"] = searchsorted_rule;
   rules["view"] = view_rule;
   rules["expand"] = expand_rule;

@@ -69,6 +69,11 @@ Tensor split_backward(TensorList gs, IntList sizes, int64_t split_size, int64_t 
 Tensor unbind_backward(TensorList gs, IntList sizes, DType dtype, int64_t dim);
 Tensor unfold_backward(const Tensor& g, IntList sizes, int64_t dimension, int64_t size,
                        int64_t step);
+// The same with the tables turned: where each element went.
+Tensor resample_backward(const Tensor& g, IntList sizes, int64_t dim, const Tensor& starts,
+                         const Tensor& places, const Tensor& weights);
+Tensor resample_weights(const Tensor& g, const Tensor& self, int64_t dim, const Tensor& starts,
+                        const Tensor& places);
 
 // The pieces of g, each of the dtype its tensor had.
 std::vector<Tensor> cat_backward(const Tensor& g, const std::vector<Ints>& sizes,

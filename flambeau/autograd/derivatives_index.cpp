@@ -184,6 +184,34 @@ Tensor repeat_backward(const Tensor& g, IntList sizes, IntList repeats) {
   return ops::sum(ops::reshape(g, split), IntList(dims), false);
 }
 
+namespace {
+
+// The element of the result that each place goes into.
+Tensor resample_targets(const Tensor& starts) {
+  Tensor counts = ops::diff(starts);
+  return ops::repeat_interleave(ops::arange(Scalar(counts.numel())), counts);
+}
+
+}  // namespace
+
+Tensor resample_backward(const Tensor& g, IntList sizes, int64_t dim, const Tensor& starts,
+                         const Tensor& places, const Tensor& weights) {
+  const int64_t n = sizes[size_t(wrap_dim("_resample", dim, int64_t(sizes.size())))];
+  Tensor ends = ops::cumsum(ops::bincount(places, {}, n), 0);
+  Tensor order = ops::argsort(places, true);
+  return ops::_resample(g, dim, ops::constant_pad_nd(ends, {1, 0}),
+                        ops::index_select(resample_targets(starts), 0, order),
+                        weights.defined() ? ops::index_select(weights, 0, order) : weights);
+}
+
+Tensor resample_weights(const Tensor& g, const Tensor& self, int64_t dim, const Tensor& starts,
+                        const Tensor& places) {
+  Tensor products =
+      ops::index_select(g, dim, resample_targets(starts)) * ops::index_select(self, dim, places);
+  if (products.ndim() == 1) return products;
+  return ops::sum(ops::flatten(ops::movedim(products, dim, 0), 1), IntList{1});
+}
+
 Tensor roll_backward(const Tensor& g, IntList shifts, IntList dims) {
   Ints back(shifts);
   for (int64_t& n : back) n = -n;

@@ -2,7 +2,10 @@
 // of the input, whose places and weights depend on that dim's sizes alone.
 #include <cmath>
 
+#include "flambeau/core/saturate.h"
 #include "flambeau/generated/impl.h"
+#include "flambeau/kernels/cpu/resample.h"
+#include "flambeau/ops/indices.h"
 #include "flambeau/ops/operators.h"
 #include "flambeau/ops/runtime.h"
 
@@ -18,7 +21,8 @@ template <class T>
 struct Line {
   int64_t in, out;
   T scale;
-  std::vector<Tensor> places, weights;  // of each tap: (out,)
+  int64_t taps = 0;        // of each element of the result
+  Tensor places, weights;  // (out * taps,)
 
   Line(int64_t in, int64_t out, bool align, Scale factor) : in(in), out(out) {
     if (align) {
@@ -27,15 +31,18 @@ struct Line {
       scale = factor && *factor > 0 ? T(1 / *factor) : T(in) / T(out);
     }
   }
-  void add_taps(size_t count) {
-    for (; count > 0; count--) {
-      places.push_back(new_tensor({out}, DType::Int64));
-      weights.push_back(new_tensor({out}, kDTypeOf<T>));
-    }
+  void make_taps(int64_t count) {
+    taps = count;
+    places = new_tensor({mul_sat(out, taps)}, DType::Int64);
+    weights = new_tensor({mul_sat(out, taps)}, kDTypeOf<T>);
   }
-  void set(size_t tap, int64_t at, int64_t place, T weight) {
-    places[tap].template data<int64_t>()[at] = std::clamp<int64_t>(place, 0, in - 1);
-    weights[tap].template data<T>()[at] = weight;
+  T& weight(int64_t tap, int64_t at) { return weights.template data<T>()[at * taps + tap]; }
+  void set(int64_t tap, int64_t at, int64_t place, T value) {
+    places.template data<int64_t>()[at * taps + tap] = std::clamp<int64_t>(place, 0, in - 1);
+    weight(tap, at) = value;
+  }
+  Tensor starts() const {
+    return arange(Scalar(int64_t{0}), Scalar(out * taps + 1), Scalar(taps), DType::Int64);
   }
   T source(int64_t at, bool align) const {
     return align ? scale * T(at) : scale * (T(at) + T(0.5)) - T(0.5);
@@ -52,14 +59,14 @@ T cubic(T x, T a) {
 
 template <class T>
 void fill_nearest(Line<T>& line, T shift) {
-  line.add_taps(1);
+  line.make_taps(1);
   for (int64_t i = 0; i < line.out; i++)
     line.set(0, i, int64_t(std::floor((T(i) + shift) * line.scale)), T(1));
 }
 
 template <class T>
 void fill_linear(Line<T>& line, bool align) {
-  line.add_taps(2);
+  line.make_taps(2);
   for (int64_t i = 0; i < line.out; i++) {
     T x = std::max(line.source(i, align), T(0));
     int64_t low = std::min(int64_t(x), line.in - 1);
@@ -71,11 +78,11 @@ void fill_linear(Line<T>& line, bool align) {
 
 template <class T>
 void fill_cubic(Line<T>& line, bool align) {
-  line.add_taps(4);
+  line.make_taps(4);
   for (int64_t i = 0; i < line.out; i++) {
     T x = line.source(i, align), low = std::floor(x);
     for (int tap = 0; tap < 4; tap++)
-      line.set(size_t(tap), i, int64_t(low) + tap - 1, cubic(x - low - T(tap - 1), T(-0.75)));
+      line.set(tap, i, int64_t(low) + tap - 1, cubic(x - low - T(tap - 1), T(-0.75)));
   }
 }
 
@@ -84,22 +91,20 @@ void fill_cubic(Line<T>& line, bool align) {
 template <class T>
 void fill_smooth(Line<T>& line, bool cubic_kernel) {
   T stretch = std::max(line.scale, T(1)), reach = (cubic_kernel ? 2 : 1) * stretch;
-  line.add_taps(size_t(std::ceil(reach)) * 2 + 1);
+  line.make_taps(int64_t(std::ceil(reach)) * 2 + 1);
   for (int64_t i = 0; i < line.out; i++) {
     T center = line.scale * (T(i) + T(0.5)), total = 0;
     int64_t first = std::max<int64_t>(int64_t(center - reach + T(0.5)), 0);
     int64_t count = std::min<int64_t>(int64_t(center + reach + T(0.5)), line.in) - first;
-    count = std::clamp<int64_t>(count, 0, int64_t(line.places.size()));
-    for (int64_t tap = 0; tap < int64_t(line.places.size()); tap++) {
+    count = std::clamp<int64_t>(count, 0, line.taps);
+    for (int64_t tap = 0; tap < line.taps; tap++) {
       T x = (T(tap + first) - center + T(0.5)) / stretch;
       T w = cubic_kernel ? cubic(x, T(-0.5)) : std::max(1 - std::fabs(x), T(0));
-      line.set(size_t(tap), i, first + tap, tap < count ? w : T(0));
+      line.set(tap, i, first + tap, tap < count ? w : T(0));
       total += tap < count ? w : T(0);
     }
-    for (Tensor& weight : line.weights) {
-      T& w = weight.template data<T>()[i];
-      w = total != 0 ? w / total : T(0);
-    }
+    for (int64_t tap = 0; tap < line.taps; tap++)
+      line.weight(tap, i) = total != 0 ? line.weight(tap, i) / total : T(0);
   }
 }
 
@@ -124,17 +129,11 @@ Tensor resize_dim(const Tensor& x, int64_t dim, int64_t out, Filter filter, bool
                   Scale factor) {
   Line<T> line(x.size(dim), out, align, factor);
   fill(line, filter, align);
-  bool weighted = filter != Filter::Nearest && filter != Filter::NearestExact;
-  Ints weight_sizes(size_t(x.ndim()), 1);
-  weight_sizes[size_t(dim)] = out;
-  Tensor sum;
-  for (size_t tap = 0; tap < line.places.size(); tap++) {
-    Tensor part = index_select(x, dim, to(line.places[tap], x.device()));
-    if (!weighted) return part;
-    part = part * view(to(line.weights[tap], x.device()), weight_sizes);
-    sum = sum.defined() ? sum + part : part;
-  }
-  return sum;
+  auto there = [&](const Tensor& table) { return to(table, x.device()); };
+  bool nearest = filter == Filter::Nearest || filter == Filter::NearestExact;
+  if (nearest && x.dtype() != kDTypeOf<T>) return index_select(x, dim, there(line.places));
+  return _resample(x, dim, there(line.starts()), there(line.places),
+                   nearest ? Tensor() : there(line.weights));
 }
 
 void check_sizes(std::string_view op, const Tensor& x, IntList out) {
@@ -165,8 +164,8 @@ struct Resize {
     // Half types are summed in float and rounded once, the bytes of pictures along each dim, rows
     // first.
     bool narrow = bytes || (!nearest && is_half(x.dtype()));
-    Tensor y = narrow ? to(x, DType::Float32) : x;
-    bool wide = y.dtype() == DType::Float64 || y.dtype() == DType::Complex128;
+    Tensor y = narrow ? to(x, DType::Float32) : is_complex(x.dtype()) ? view_as_real(x) : x;
+    bool wide = y.dtype() == DType::Float64;
     for (size_t i = 0; i < dims; i++) {
       size_t d = bytes ? dims - 1 - i : i;
       Scale factor = factors.begin()[d];
@@ -174,7 +173,7 @@ struct Resize {
                : resize_dim<float>(y, int64_t(d) + 2, out[d], filter, align, factor);
       if (bytes) y = clamp(floor(y + Scalar(0.5)), Scalar(0), Scalar(255));
     }
-    return narrow ? to(y, x.dtype()) : y;
+    return narrow ? to(y, x.dtype()) : is_complex(x.dtype()) ? view_as_complex(y) : y;
   }
 
   // The form that interpolate calls: sizes or factors.
@@ -197,6 +196,41 @@ struct Resize {
 };
 
 }  // namespace
+
+Ints resample_shape(const Tensor& self, int64_t dim, const Tensor& starts, const Tensor& places,
+                    const Tensor& weights) {
+  FL_CHECK(self.ndim() > 0, RuntimeError, "_resample: a 0-d tensor has no dim to resample");
+  FL_CHECK(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, RuntimeError,
+           "_resample: self must be float32 or float64, got {}", self.dtype());
+  for (const Tensor& table : {starts, places}) {
+    FL_CHECK(table.ndim() == 1 && table.dtype() == DType::Int64, RuntimeError,
+             "_resample: starts and places must be int64 of one dim, got {} of shape {}",
+             table.dtype(), table.sizes());
+  }
+  FL_CHECK(starts.numel() > 0, RuntimeError, "_resample: starts must not be empty");
+  FL_CHECK(
+      !weights.defined() || (weights.dtype() == self.dtype() && weights.sizes() == places.sizes()),
+      RuntimeError, "_resample: weights must be {} of shape {}, got {} of shape {}", self.dtype(),
+      places.sizes(), weights.dtype(), weights.sizes());
+  Ints sizes(self.sizes());
+  sizes[size_t(wrap_dim("_resample", dim, self.ndim()))] = starts.numel() - 1;
+  return sizes;
+}
+
+void resample_kernel(Tensor& result, const Tensor& self, int64_t dim, const Tensor& starts,
+                     const Tensor& places, const Tensor& weights) {
+  dim = wrap_dim("_resample", dim, self.ndim());
+  checked_index<IndexError>("_resample", places, self.size(dim), dim);
+  const int64_t *start = starts.data<int64_t>(), out = starts.numel() - 1;
+  bool rise = start[0] == 0 && start[out] == places.numel();
+  for (int64_t i = 0; rise && i < out; i++) rise = start[i] <= start[i + 1];
+  FL_CHECK(rise, RuntimeError,
+           "_resample: starts must rise from 0 to the number of places, {}, got {} to {}",
+           places.numel(), start[0], start[out]);
+  resample({self.dtype(), outer_of(self.sizes(), dim), self.size(dim), out,
+            inner_of(self.sizes(), dim), start, places.data<int64_t>(),
+            weights.defined() ? weights->data : nullptr, self->data, result->data});
+}
 
 Tensor upsample_nearest1d_impl(const Tensor& input, std::optional<IntList> output_size,
                                std::optional<DoubleList> scale_factors) {

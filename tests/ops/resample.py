@@ -149,7 +149,40 @@ def affine_ref(theta, size, align):
 
 VOLUME_POINTS = V([[[[[-0.3, 0.2, 0.9], [0.15, -0.45, -1.4]]]]], "float64")
 
+
+def chosen(x, dim, starts, places, w=None):
+    w = np.ones(len(places)) if w is None else w
+    matrix = np.zeros((len(starts) - 1, x.shape[dim]))
+    for i, (begin, end) in enumerate(zip(starts, starts[1:])):
+        for e in range(begin, end):
+            matrix[i, places[e]] += w[e]
+    return np.moveaxis(np.tensordot(matrix, x, (1, dim)), 0, dim)
+
+
+def table(*values):
+    return V(list(values), "int64")
+
+
+PARTS = V([0.5, 2, -1, 0.25, 1, 3, -2], "float64")
 OPS = [
+    Op(
+        "_resample",
+        [
+            S((3, 4), -1, table(0, 2, 2, 5), table(0, 3, 1, 1, 2)),
+            S((2, 4, 3), 1, table(0, 3, 4, 6, 7), table(0, 3, 1, 1, 2, 0, 3), PARTS),
+            S((20, 9), 1, table(0, 3, 4, 6, 7), table(8, 3, 1, 1, 2, 0, 5), PARTS),
+            S((4, 37), 0, table(0, 3, 4, 6, 7), table(0, 3, 1, 1, 2, 0, 3), PARTS),
+            S((5,), 0, table(0, 0), table()),
+        ],
+        chosen,
+        ("float64",),
+        errors=[
+            error((3,), 0, table(0, 1), table(3), type=IndexError, match="index 3"),
+            error((3,), 0, table(0, 2, 1), table(1), type=RuntimeError, match="must rise from 0"),
+            error((3,), 0, table(1, 1), table(1), type=RuntimeError, match="must rise from 0"),
+            error((), 0, table(0), table(), type=RuntimeError, match="0-d"),
+        ],
+    ),
     resize("_upsample_bicubic2d_aa", "smooth", 2, True),
     resize("_upsample_bilinear2d_aa", "triangle", 2, True),
     *[resize(f"_upsample_nearest_exact{d}d", "exact", d, False) for d in (1, 2, 3)],

@@ -78,8 +78,8 @@ to_sparse_csc to_sparse_csr""".split()
 DRAWS = "bernoulli bernoulli_ binomial".split()
 FITTING = ["_sparse_compressed"]  # its indices fit each other, and no longer once they are spread
 # Their other arguments are lengths or offsets, which `spread` would make nonsense of.
-FIRST_ONLY = """embedding_bag _pack_padded_sequence _pad_packed_sequence repeat_interleave gru lstm
-rnn_relu rnn_tanh""".split()
+FIRST_ONLY = """embedding_bag _resample _pack_padded_sequence _pad_packed_sequence repeat_interleave gru
+lstm rnn_relu rnn_tanh""".split()
 # Ops that run once per example, some only with rare arguments.
 LOOPED = set(
     """_bag_max_rows _cross_entropy _ctc_loss _nll_loss _pack_padded_sequence _pad_packed_sequence
