@@ -118,8 +118,9 @@ def test_ops_have_the_same_bits_for_any_thread_count(f, threads):
         lambda a: [fl.linalg.solve_triangular(a + 30 * fl.eye(a.size(-1)), a, upper=True)],
         fl.linalg.qr,
         fl.linalg.eigh,
+        fl.linalg.svd,
     ],
-    ids=["lu", "cholesky", "inv", "triangular", "qr", "eigh"],
+    ids=["lu", "cholesky", "inv", "triangular", "qr", "eigh", "svd"],
 )
 def test_decompositions_have_the_same_bits_for_any_thread_count(f, shape, dtype, threads):
     fl.manual_seed(1)

@@ -135,23 +135,39 @@ def test_qr_has_the_signs_of_lapack():
     q, r = torch.linalg.qr(a)
     assert r.tolist() == [[-2.0, -1.0], [0.0, -1.0]] and q.tolist() == [[0.0, -1.0], [-1.0, 0.0]]
     assert torch.linalg.qr(-a)[1].tolist() == [[2.0, 1.0], [0.0, 1.0]]
-    q, r = torch.linalg.qr(random(70, 70, dtype=torch.complex128))
-    assert r.diagonal().imag.abs().max().item() == 0  # but for the last, whatever the phases
+    _, r = torch.linalg.qr(random(70, 70, dtype=torch.complex128))
+    assert not r.diagonal().imag.any()
 
 
 @every_dtype
 @pytest.mark.parametrize("power", [-1, 0, 1])
-def test_qr_and_eigh_of_numbers_without_squares(power, dtype):
+def test_factors_of_numbers_without_squares(power, dtype):
     """As large and as small as lengths of columns can be."""
     scale = 10.0 ** (power * (36 if torch.finfo(dtype).eps > 1e-10 else 300))
     a = random(20, 20, dtype=dtype)
     q, r = torch.linalg.qr(a * scale)
     check_orthonormal(q)
     check_near(q @ (r / scale), a)
+    u, s, vh = torch.linalg.svd(a * scale)
+    check_orthonormal(u)
+    check_near(u * (s / scale) @ vh, a)
     a = a + a.mH
     w, v = torch.linalg.eigh(a * scale)
     check_orthonormal(v)
     check_near(v * (w / scale) @ v.mH, a)
+
+
+@every_dtype
+@pytest.mark.parametrize("m, n", SHAPES)
+def test_svd_multiplies_to_the_matrix(m, n, dtype):
+    a, k = random(m, n, dtype=dtype), min(m, n)
+    for full in (False, True):
+        u, s, vh = torch.linalg.svd(a, full_matrices=full)
+        assert u.shape == (m, m if full else k) and vh.shape == (n if full else k, n)
+        check_orthonormal(u)
+        check_orthonormal(vh.mH)
+        check_near(u[:, :k] * s @ vh[:k], a)
+        assert (s[:-1] >= s[1:]).all() and (s >= 0).all()
 
 
 @every_dtype
@@ -188,3 +204,40 @@ def test_eigh_finds_the_values_that_a_matrix_was_made_of(kind, n, dtype):
     check_orthonormal(v)
     for a in (torch.diag(values).to(dtype), torch.diag(values.flip(0)).to(dtype)):
         assert torch.equal(torch.linalg.eigh(a)[0], values.sort()[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("m, n", [(2, 2), (5, 7), (100, 40), (100, 90)])
+@pytest.mark.parametrize("kind", SPECTRA)
+def test_svd_finds_the_values_that_a_matrix_was_made_of(kind, m, n, dtype):
+    k = min(m, n)
+    values = SPECTRA[kind](k).double().abs()
+    left = torch.linalg.qr(random(m, k, dtype=dtype))[0]
+    right = torch.linalg.qr(random(n, k, dtype=dtype, seed=1))[0]
+    u, s, vh = torch.linalg.svd(left * values @ right.mH)
+    expected = values.sort(descending=True)[0]
+    assert (s - expected).abs().max().item() <= 4 * max(m, n) * 2**-52 * max(
+        1.0, expected[0].item()
+    )
+    check_orthonormal(u)
+    check_orthonormal(vh.mH)
+    check_near(u[:, :k] * s @ vh[:k], left * values @ right.mH + 1e-300)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_svd_finds_small_values_of_bidiagonal_matrices_to_the_last_digits(flip):
+    """B = D U with U of ones: det(B) is known, and its values span 60 orders."""
+    d = 10.0 ** -(torch.arange(16, dtype=torch.float64) * 4)
+    a = torch.diag(d) + torch.diag(d[:-1], 1)
+    s = torch.linalg.svd(a.flip(0, 1).mT if flip else a)[1]
+    assert s.log().sum().item() == pytest.approx(d.log().sum().item(), rel=1e-15)
+    assert s[-1].item() < 1e-59
+
+
+@every_dtype
+def test_vectors_of_matrices_without_values(dtype):
+    for shape in ((3, 0), (0, 3), (2, 3, 0)):
+        u, s, vh = torch.linalg.svd(torch.zeros(shape, dtype=dtype))
+        assert s.numel() == 0
+        check_near(u @ u.mH + 0 * u, torch.eye(shape[-2], dtype=dtype).expand(u.shape))
+        assert vh.shape == shape[:-2] + (shape[-1], shape[-1])

@@ -7,6 +7,7 @@
 #include "flambeau/kernels/cpu/reflections.h"
 #include "flambeau/kernels/cpu/scratch.h"
 #include "flambeau/kernels/cpu/spectral.h"
+#include "flambeau/kernels/cpu/spectrum.h"
 #include "flambeau/kernels/cpu/turns.h"
 
 namespace flambeau::FL_ISA {
@@ -30,7 +31,7 @@ class Tridiagonal {
       for (int64_t k = first; k < last; k++) {
         tau[k] = reduce(first, k);
         if (kept && k + 1 < n_)
-          copy(v_ + (k - first) * n_ + k + 1, n_ - k - 1, kept->v + k * (n_ - 1) + k);
+          copy_row(v_ + (k - first) * n_ + k + 1, n_ - k - 1, kept->v + k * (n_ - 1) + k);
       }
       if (kept && first + 1 < n_) kept->close(first, tau + first);
       if (last < n_) subtract_panel(last);
@@ -38,16 +39,12 @@ class Tridiagonal {
   }
 
  private:
-  static void copy(const T* from, int64_t count, T* to) {
-    for (int64_t i = 0; i < count; i++) to[i] = from[i];
-  }
-
   // Column k, with what the panel that began at `first` has changed, becomes d, e and a
   // reflection; its tau.
   T reduce(int64_t first, int64_t k) {
     const int64_t j = k - first, rest = n_ - k - 1;
     T* x = v_ + j * n_;
-    copy(a_ + k * n_ + k, n_ - k, x + k);
+    copy_row(a_ + k * n_ + k, n_ - k, x + k);
     T f[kWidth], g[kWidth];
     for (int64_t i = 0; i < j; i++) f[i] = conj(w_[i * n_ + k]), g[i] = conj(v_[i * n_ + k]);
     subtract_rows(x + k, n_ - k, f, 1, v_ + k, n_, j);
@@ -69,7 +66,7 @@ class Tridiagonal {
     dot_rows(w, 0, 1, v, rest, &along);
     along = tau * along * T(RealOf<T>(0.5));
     subtract_rows(w, rest, &along, 1, v, 0, 1);
-    copy(x, n_, again_ + j * n_);
+    copy_row(x, n_, again_ + j * n_);
     return tau;
   }
 
@@ -176,20 +173,6 @@ class Values {
   Turns<R>& turns_;
 };
 
-// A power of two that brings the largest number near one, where squares might not be numbers.
-template <class T>
-double scale_of(const T* a, int64_t count) {
-  double largest = 0;
-  for (int64_t i = 0; i < count * kReals<T>; i++) {
-    const double size = __builtin_fabs(double(reals(a)[i]));
-    if (size > largest) largest = size;
-  }
-  if (largest == 0 || (largest > 1e-8 && largest < 1e8)) return 1;
-  constexpr int kMost = sizeof(RealOf<T>) == 4 ? 120 : 1000;  // the scale is a number of the type
-  const int exponent = -__builtin_ilogb(largest);
-  return __builtin_ldexp(1.0, exponent > kMost ? kMost : exponent);
-}
-
 // The transpose of the matrix, whole, from one triangle; scaled.
 template <class T>
 void complete(T* a, int64_t n, bool upper) {
@@ -204,27 +187,13 @@ void complete(T* a, int64_t n, bool upper) {
   }
 }
 
-void sort_places(const double* values, int64_t n, int64_t* order) {
-  for (int64_t i = 0; i < n; i++) order[i] = i;
-  // Shell 1959, with Ciura's gaps: few values, nearly in order.
-  for (int64_t gap : {1577, 701, 301, 132, 57, 23, 10, 4, 1}) {
-    for (int64_t i = gap; i < n; i++) {
-      const int64_t moved = order[i];
-      int64_t j = i;
-      for (; j >= gap && values[order[j - gap]] > values[moved]; j -= gap)
-        order[j] = order[j - gap];
-      order[j] = moved;
-    }
-  }
-}
-
 template <class T>
 bool eigh_one(T* a, double* values, int64_t n, bool upper, bool vectors) {
   using R = RealOf<T>;
   complete(a, n, upper);
   const double scale = scale_of(a, n * n);
   for (int64_t i = 0; scale != 1 && i < n * n; i++) a[i] = a[i] * T(R(scale));
-  const int64_t row = ceil_div(n * kReals<T>, Vec<R>::kLanes) * Vec<R>::kLanes;
+  const int64_t row = padded_row<T>(n);
   const size_t set = vectors ? Reflections<T>::elements(n - 1, n - 1) : 0;
   const size_t room = size_t(most(3 * kWidth * n, int64_t(Reflections<T>::room(n))));
   T* memory = static_cast<T*>(scratch(
@@ -236,21 +205,16 @@ bool eigh_one(T* a, double* values, int64_t n, bool upper, bool vectors) {
   Tridiagonal<T>(a, n, work, d, e).run(vectors ? &all : nullptr, tau);
   R* y = nullptr;
   if (vectors) {
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t j = 0; j < n; j++) a[i * n + j] = T(i == j);
+    set_identity(a, n, n);
     all.apply_all(a + n + 1, n, n - 1, /*adjoint=*/false, /*identity=*/true, work);
     y = static_cast<R*>(scratch(Scratch::Matrix, sizeof(R) * size_t(row * n)));
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t j = n * kReals<T>; j < row; j++) y[i * row + j] = R(0);
-    for (int64_t i = 0; i < n; i++)
-      for (int64_t j = 0; j < n; j++) reinterpret_cast<T*>(y + j * row)[i] = a[i * n + j];
+    turn_columns(a, n, n, n, y, row);
   }
   Turns<R> turns(Scratch::Turns, y, row, n);
   if (!Values<R>(d, e, n, turns).run()) return false;
   sort_places(d, n, order);
   for (int64_t j = 0; j < n; j++) values[j] = d[order[j]] / scale;
-  for (int64_t i = 0; vectors && i < n; i++)
-    for (int64_t j = 0; j < n; j++) a[i * n + j] = reinterpret_cast<T*>(y + order[j] * row)[i];
+  if (vectors) gather_columns(y, row, order, n, n, a, n);
   return true;
 }
 

@@ -118,4 +118,38 @@ struct Reflections {
   }
 };
 
+// Columns first.. of a, turned into rows of v, become reflections; what is left of R goes back.
+template <class T>
+void reflect_panel(T* a, int64_t n, Reflections<T>& all, int64_t first, T* tau) {
+  const int64_t m = all.m, w = all.width(first);
+  T* v = all.v;
+  for (int64_t i = first; i < m; i++)
+    for (int64_t j = first; j < first + w; j++) v[j * m + i] = a[i * n + j];
+  T dots[kBlockReflections];
+  for (int64_t k = first; k < first + w; k++) {
+    T *x = v + k * m + k, *next = x + m;
+    const int64_t rest = first + w - k - 1, length = m - k;
+    tau[k] = reflect(x, length);
+    const T beta = x[0];
+    x[0] = T(1);
+    dot_rows(next, m, rest, x, length, dots);
+    for (int64_t j = 0; j < rest; j++) dots[j] = conj(tau[k] * dots[j]);
+    subtract_from_rows(next, m, rest, dots, 1, x, length);
+    x[0] = beta;
+  }
+  for (int64_t i = first; i < m; i++)
+    for (int64_t j = first; j < first + w; j++) a[i * n + j] = v[j * m + i];
+  all.close(first, tau + first);
+}
+
+// a (m x n) becomes R and, below the diagonal, the reflections.
+template <class T>
+void reflect_columns(T* a, int64_t n, Reflections<T>& all, T* tau, T* memory) {
+  for (int64_t first = 0; first < all.count; first += kBlockReflections) {
+    reflect_panel(a, n, all, first, tau);
+    const int64_t next = first + all.width(first);
+    all.apply(first, a + next, n, n - next, /*adjoint=*/true, memory);
+  }
+}
+
 }  // namespace flambeau::FL_ISA
