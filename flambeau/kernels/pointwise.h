@@ -277,19 +277,28 @@ struct Pow {
     return pow(x, exponent);
   }
 };
+// Whether x, the same in all lanes, is the number. The bits wait in an ordinary register for a test
+// per register of elements, which answers of floating lanes would not.
+template <class V>
+inline bool is_everywhere(V x, double number) {
+  if constexpr (requires { bits(x).lane(0); })
+    return bits(x).lane(0) == bits(V(number)).lane(0);
+  else
+    return all(x == V(number));
+}
 // One exponent for all elements. torch computes some without pow, which shows: (-inf) ** 0.5 is
 // NaN, (-0.) ** 0.5 is -0.
 struct PowScalar {
   template <class V>
   V operator()(V x, V exponent) const {
-    if (all(exponent == V(2))) return x * x;
-    if (all(exponent == V(1))) return x;
-    if (all(exponent == V(3))) return x * x * x;
+    if (is_everywhere(exponent, 2)) return x * x;
+    if (is_everywhere(exponent, 1)) return x;
+    if (is_everywhere(exponent, 3)) return x * x * x;
     if constexpr (requires { sqrt(x); }) {
-      if (all(exponent == V(0.5))) return sqrt(x);
-      if (all(exponent == V(-0.5))) return V(1) / sqrt(x);
-      if (all(exponent == V(-1))) return V(1) / x;
-      if (all(exponent == V(-2))) return V(1) / (x * x);
+      if (is_everywhere(exponent, 0.5)) return sqrt(x);
+      if (is_everywhere(exponent, -0.5)) return V(1) / sqrt(x);
+      if (is_everywhere(exponent, -1)) return V(1) / x;
+      if (is_everywhere(exponent, -2)) return V(1) / (x * x);
     }
     return pow(x, exponent);
   }
