@@ -40,15 +40,23 @@ inline LogParts<T> split_log(Vec<T> x, double top) {
 #endif
 }
 
+// (log(1 + f) - f) / f^2 for floats, times the scale.
+inline Vec<float> log_series(Vec<float> f, double scale) {
+  Vec<float> p = polynomial(f, 0.33333216 * scale, -0.249997979 * scale, 0.200104054 * scale,
+                            -0.166804798 * scale, 0.140058789 * scale, -0.121843589 * scale,
+                            0.139843811 * scale, -0.12891284 * scale);
+  return fma(f, p, Vec<float>(-0.5 * scale));
+}
+
 // The interval around 1 is where the series in use is shortest.
 template <class T>
+inline constexpr double kLogTop = kIsSingle<T> ? 4.0 / 3 : 0x1.6a09e667f3bcdp+0;
+template <class T>
 inline LogParts<T> reduce_log(Vec<T> x) {
-  LogParts<T> parts = split_log(x, kIsSingle<T> ? 4.0 / 3 : 0x1.6a09e667f3bcdp+0);
+  LogParts<T> parts = split_log(x, kLogTop<T>);
   Vec<T> f = parts.f;
   if constexpr (kIsSingle<T>) {
-    Vec<T> p = polynomial(f, 0.33333216, -0.249997979, 0.200104054, -0.166804798, 0.140058789,
-                          -0.121843589, 0.139843811, -0.12891284);
-    parts.rest = f * f * fma(f, p, Vec<T>(-0.5));
+    parts.rest = f * f * log_series(f, 1);
   } else {
     // With s = f / (2 + f), log(1 + f) is odd in s: f - f^2/2 + s (f^2/2 + R(s^2)), as in fdlibm
     // (Sun 1993).
@@ -93,39 +101,42 @@ inline Vec<T> log(Vec<T> x) {
   return with_log_limits(x, join_log(reduce_log(x)));
 }
 
-// A logarithm's constants: 1 / ln(base) and log_base(2), the high parts so short that their
-// products are exact.
+// A logarithm's constants: 1 / ln(base) and log_base(2), the high part of the latter so short that
+// its products are exact.
 struct LogBase {
   double high, low, two_high, two_low;
 };
 
+// Of the product with 1 / ln(base) only that of f needs more digits than a number has.
 template <class T>
 inline Vec<T> log_of_base(Vec<T> x, LogBase base) {
-  LogParts<T> parts = reduce_log(x);
-  Vec<T> high, f = parts.f;
+  LogParts<T> parts = kIsSingle<T> ? split_log(x, kLogTop<T>) : reduce_log(x);
+  Vec<T> f = parts.f;
+  Doubled<T> product = product_exact(f, Vec<T>(base.high));
+  Doubled<T> s = sum_ordered(parts.k * base.two_high, product.high);
+  Vec<T> low = fma(f, Vec<T>(base.low), s.low + product.low);
+  if (base.two_low != 0) low = fma(parts.k, Vec<T>(base.two_low), low);
   if constexpr (kIsSingle<T>)
-    high = upper_half(f);
+    low = fma(f * f, log_series(f, base.high), low);
   else
-    high = from_bits(bits(f) & int64_t(0xffffffff00000000));
-  Vec<T> low = (f - high) + parts.rest;
-  Doubled<T> s = sum_ordered(parts.k * base.two_high, high * base.high);
-  Vec<T> y = s.low + ((low + high) * base.low + low * base.high + parts.k * base.two_low);
-  return with_log_limits(x, s.high + y);
+    low = fma(parts.rest, Vec<T>(base.high), low);
+  return with_log_limits(x, s.high + low);
 }
 template <Floating T>
 inline Vec<T> log2(Vec<T> x) {
   if constexpr (kIsSingle<T>)
-    return log_of_base(x, {0x1.714p+0, 0x1.47652b82fe177p-12, 1, 0});
+    return log_of_base(x, {0x1.715476p+0, 0x1.4ae0bf85ddf44p-26, 1, 0});
   else
-    return log_of_base(x, {0x1.71547652p+0, 0x1.705fc2eefa200p-33, 1, 0});
+    return log_of_base(x, {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1, 0});
 }
 template <Floating T>
 inline Vec<T> log10(Vec<T> x) {
   if constexpr (kIsSingle<T>) {
-    return log_of_base(x, {0x1.bcap-2, 0x1.7b1526e50e32ap-14, 0x1.344p-2, 0x1.3509f79fef312p-18});
+    return log_of_base(x, {0x1.bcb7b20000000p-2, -0x1.5b235e39ab2a9p-27, 0x1.3440000000000p-2,
+                           0x1.3509f79fef312p-18});
   } else {
-    return log_of_base(
-        x, {0x1.bcb7b152p-2, 0x1.b9438ca9aadd5p-36, 0x1.34413509f6p-2, 0x1.9fef311f12b36p-42});
+    return log_of_base(x, {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f8000p-2,
+                           -0x1.80433b83b532ap-44});
   }
 }
 

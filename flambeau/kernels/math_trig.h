@@ -1,6 +1,7 @@
 // Trigonometric functions and their inverses: sin, cos, tan, asin, acos, atan, atan2, sinc.
 #pragma once
 #include "flambeau/kernels/math_base.h"
+#include "flambeau/kernels/math_table.h"
 
 namespace flambeau::FL_ISA {
 
@@ -120,24 +121,86 @@ inline Vec<double> tan(Vec<double> x) {
   return select(x == 0, x, select(even, s, -c) / select(even, c, s));
 }
 
-inline Vec<float> sin(Vec<float> x) {
+inline Vec<float> sin_by_double(Vec<float> x) {
   if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](float v) { return __builtin_sinf(v); }, x);
   }
   return through_double([](Vec<double> v) { return sin_for_float(v); }, x);
 }
-inline Vec<float> cos(Vec<float> x) {
+inline Vec<float> cos_by_double(Vec<float> x) {
   if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](float v) { return __builtin_cosf(v); }, x);
   }
   return through_double([](Vec<double> v) { return cos_for_float(v); }, x);
 }
-inline Vec<float> tan(Vec<float> x) {
+inline Vec<float> tan_by_double(Vec<float> x) {
   if (FL_UNLIKELY(any_beyond(x, kLargestAngle))) {
     return map_lanes([](float v) { return __builtin_tanf(v); }, x);
   }
   return through_double([](Vec<double> v) { return tan_for_float(v); }, x);
 }
+
+#if defined(__AVX512F__)
+// A float angle as r and n 32nds of a turn, and what sin r and cos r are beyond r and 1: for sums
+// with a sine from the table (S. Gal 1986). The products of n with the first piece of pi/16 leave
+// exact differences, those with the second are exact; what the second difference loses is carried
+// along.
+struct TurnedAngle {
+  Vec<int32_t> n;
+  Vec<float> r, sine_rest, cosine_rest;
+};
+inline constexpr double kLargestTurn = 800;  // n has 12 bits
+inline TurnedAngle turn_back(Vec<float> x) {
+  Vec<float> t = fma(x, Vec<float>(16 / kPi), Vec<float>(kRounder<float>));
+  Vec<float> n = t - kRounder<float>;
+  Vec<float> coarse = fma(n, Vec<float>(-0x1.921fb6p-3), x);
+  Vec<float> r = fma(n, Vec<float>(0x1.778p-28), coarse);
+  Vec<float> low = fma(n, Vec<float>(0x1.778p-28), coarse - r);
+  low = fma(n, Vec<float>(-0x1.68c234p-42), low);
+  Vec<float> z = r * r;
+  Vec<float> sine_rest = fma(r * z, polynomial(z, -0.16666666, 0.0083329), low);
+  return {bits(t), r, sine_rest, z * polynomial(z, -0.5, 0.04166)};
+}
+// The sine of r and an angle whose sine (with what rounding took) and cosine the table has. Of the
+// large terms, the sine and the product with r, the sum's error is kept.
+inline Doubled<float> turned_sine(const TurnedAngle& a, Vec<float> sine, Vec<float> lost,
+                                  Vec<float> cosine) {
+  Vec<float> high = fma(cosine, a.r, sine);
+  Vec<float> low = fma(cosine, a.sine_rest, fma(sine, a.cosine_rest, lost));
+  return {high, low + fma(cosine, a.r, sine - high)};
+}
+
+inline Vec<float> sin(Vec<float> x) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestTurn))) return sin_by_double(x);
+  TurnedAngle a = turn_back(x);
+  Vec<float> sine = look_up(kSines, a.n), cosine = look_up(kSines, a.n + 8);
+  Doubled<float> s = turned_sine(a, sine, look_up(kSinesLost, a.n), cosine);
+  return select(x == 0, x, s.high + s.low);
+}
+inline Vec<float> cos(Vec<float> x) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestTurn))) return cos_by_double(x);
+  TurnedAngle a = turn_back(x);
+  Vec<float> sine = look_up(kSines, a.n), cosine = look_up(kSines, a.n + 8);
+  Doubled<float> c = turned_sine(a, cosine, look_up(kSinesLost, a.n + 8), -sine);
+  return c.high + c.low;
+}
+inline Vec<float> tan(Vec<float> x) {
+  if (FL_UNLIKELY(any_beyond(x, kLargestTurn))) return tan_by_double(x);
+  TurnedAngle a = turn_back(x);
+  Vec<float> sine = look_up(kSines, a.n), cosine = look_up(kSines, a.n + 8);
+  Doubled<float> s = turned_sine(a, sine, look_up(kSinesLost, a.n), cosine);
+  Doubled<float> c = turned_sine(a, cosine, look_up(kSinesLost, a.n + 8), -sine);
+  s = sum_ordered(s.high, s.low);
+  c = sum_ordered(c.high, c.low);
+  Vec<float> inverse = reciprocal_near(c.high), q = s.high * inverse;
+  Vec<float> rest = fma(-q, c.high, s.high) + fma(-q, c.low, s.low);
+  return select(x == 0, x, fma(rest, inverse, q));
+}
+#else
+inline Vec<float> sin(Vec<float> x) { return sin_by_double(x); }
+inline Vec<float> cos(Vec<float> x) { return cos_by_double(x); }
+inline Vec<float> tan(Vec<float> x) { return tan_by_double(x); }
+#endif
 
 // atan(a / b) for 0 <= a <= b.
 inline Vec<double> atan_kernel(Vec<double> a, Vec<double> b) {

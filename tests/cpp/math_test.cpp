@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "tests/cpp/kernel_shims.h"
@@ -209,6 +210,38 @@ TEST(Math, doubles_are_within_their_limits) {
   Samples<double> samples;
   for (const Function& f : kFunctions) {
     expect_accurate<double>(f, samples, eval_double.variants, f.double_limit);
+  }
+}
+
+// Where sines and cosines are nearly zero the reduction of the angle shows, up to angles that take
+// the longer way.
+TEST(Math, angles_next_to_quarter_turns) {
+  Samples<float> samples;
+  samples.x.clear();
+  for (int quarter = -1100; quarter <= 1100; ++quarter) {
+    float x = float(quarter * 1.57079632679489661923L);
+    for (int i = 0; i < 3; ++i) x = std::nextafter(x, -10'000.0f);
+    for (int i = 0; i < 7; ++i, x = std::nextafter(x, 10'000.0f)) samples.x.push_back(x);
+  }
+  while (samples.x.size() % 16 != 0) samples.x.push_back(1);
+  samples.y.assign(samples.x.size(), 0);
+  for (const Function& f : kFunctions) {
+    std::string_view name = f.name;
+    if (name == "sin" || name == "cos" || name == "tan")
+      expect_accurate<float>(f, samples, eval_float.variants, f.float_limit);
+  }
+}
+
+TEST(Math, logarithms_of_powers_are_whole) {
+  for (int isa = 0; isa <= int(detect_isa()); ++isa) {
+    for (int k = -120; k <= 120; k += 8) {
+      std::vector<float> x(16, std::ldexp(1.0f, k)), got(16);
+      ASSERT_TRUE(eval_float.variants[isa]("log2", x.data(), x.data(), got.data(), 16));
+      EXPECT_EQ(got[0], k);
+      std::vector<double> wide(16, std::ldexp(1.0, 8 * k)), wide_got(16);
+      ASSERT_TRUE(eval_double.variants[isa]("log2", wide.data(), wide.data(), wide_got.data(), 16));
+      EXPECT_EQ(wide_got[0], 8 * k);
+    }
   }
 }
 
