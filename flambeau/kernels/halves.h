@@ -45,6 +45,17 @@ inline HalfBits narrow_bfloat16(Vec<float> x) {
                                   33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
   return (HalfBits)_mm512_castsi512_si256(_mm512_permutexvar_epi16((__m512i)upper, rounded));
 }
+#elif defined(__AVX2__)
+inline HalfBits narrow_bfloat16(Vec<float> x) {
+  __m256i u = (__m256i)x.v, upper = _mm256_srli_epi32(u, 16);
+  __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  __m256 nan = _mm256_cmp_ps(x.v, x.v, _CMP_UNORD_Q);
+  __m256 quiet = (__m256)_mm256_set1_epi32(0x7fc00000);
+  __m256i h = _mm256_srli_epi32((__m256i)_mm256_blendv_ps((__m256)rounded, quiet, nan), 16);
+  // The compiler's own conversion goes by bytes.
+  return (HalfBits)_mm_packus_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+}
 #else
 inline HalfBits narrow_bfloat16(Vec<float> x) {
   Raw<uint32_t> u = Raw<uint32_t>(x.v);

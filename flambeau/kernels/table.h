@@ -13,8 +13,15 @@ inline constexpr int kComputes = 7;
 // per scalar argument.
 using PointwiseLoop = void(void* out, const void* const* in, int64_t n, const void* params);
 
+// The same where all operands are of one half type, bfloat16 or float16, but for a bool result:
+// widened and rounded in registers, without tiles. n is a multiple of kHalvesStep.
+using HalvesLoop = void(void* out, const void* const* in, int64_t n, const void* params,
+                        bool bfloat16);
+inline constexpr int64_t kHalvesStep = 16;
+
 struct PointwiseTable {
   PointwiseLoop* loops[kComputes];
+  HalvesLoop* halves;     // null where tiles must do
   bool numeric, ordered;  // bools, complex numbers have no meaning
   bool divides, powers;   // integers do not take zero, a negative number as the second operand
 };

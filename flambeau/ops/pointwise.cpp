@@ -62,15 +62,66 @@ void store_number(char* at, const Scalar& s, Compute c) {
   }
 }
 
-// What a call comes down to: types, the loop and its numbers.
+// The loop for whole rows of contiguous operands in one dtype: of half types as they are where the
+// table has that.
+class RowLoop {
+ public:
+  RowLoop() = default;
+  RowLoop(const PointwiseTable& table, DType dtype)
+      : native_(table.loops[int(compute_type(dtype))]), bfloat16_(dtype == DType::BFloat16) {
+    if (bfloat16_ || dtype == DType::Float16) halves_ = table.halves;
+    in_ = halves_ ? dtype : kNative[int(compute_type(dtype))];
+  }
+  DType in() const { return in_; }  // what the operands must be
+  bool takes_halves() const { return halves_ != nullptr; }
+  explicit operator bool() const { return native_ != nullptr; }
+
+  // `width`: bytes of an element of the result.
+  void run(void* out, const void* const* in, int64_t inputs, int64_t n, const void* numbers,
+           int64_t width) const {
+    if (FL_LIKELY(!halves_)) return native_(out, in, n, numbers);
+    int64_t full = n / kHalvesStep * kHalvesStep, rest = n - full;
+    if (full) halves_(out, in, full, numbers, bfloat16_);
+    if (rest)
+      run_rest(static_cast<char*>(out) + full * width, in, inputs, full, rest, numbers, width);
+  }
+
+ private:
+  // What fills no step goes through a copy that does.
+  void run_rest(void* out, const void* const* in, int64_t inputs, int64_t from, int64_t n,
+                const void* numbers, int64_t width) const {
+    alignas(64) BFloat16 padded[kMaxOperands][kHalvesStep] = {};
+    const void* at[kMaxOperands];
+    for (int64_t k = 0; k < inputs; k++) {
+      std::memcpy(padded[k + 1], static_cast<const BFloat16*>(in[k]) + from,
+                  size_t(n) * sizeof(BFloat16));
+      at[k] = padded[k + 1];
+    }
+    halves_(padded[0], at, kHalvesStep, numbers, bfloat16_);
+    std::memcpy(out, padded[0], size_t(n * width));
+  }
+
+  PointwiseLoop* native_ = nullptr;
+  HalvesLoop* halves_ = nullptr;
+  bool bfloat16_ = false;
+  DType in_{};
+};
+
+// What a call comes down to: types, the loops and their numbers.
 struct Call {
   explicit Call(const PointwiseOp& op) : op(op) {}
   const PointwiseOp& op;
   DType common{}, result{};  // type computed in, type of the result
   Compute compute{};
-  DType native_out{};  // what the loop writes
-  PointwiseLoop* loop = nullptr;
+  DType native_out{};             // what the loop writes
+  PointwiseLoop* loop = nullptr;  // over tiles
+  RowLoop rows;                   // over rows that need none
   alignas(16) char numbers[4 * 16];
+
+  DType row_out() const { return rows.takes_halves() ? result : native_out; }
+  void run_row(void* out, const void* const* in, int64_t n) const {
+    rows.run(out, in, op.inputs, n, numbers, itemsize(row_out()));
+  }
 };
 
 [[gnu::noinline, gnu::cold, noreturn]] void no_loop(const PointwiseOp& op, DType t) {
@@ -148,6 +199,7 @@ void choose(Call& call, Inputs inputs, Numbers numbers) {
   call.compute = compute_type(call.common);
   const PointwiseTable& table = *op.tables[int(active_isa)];
   call.loop = table.loops[int(call.compute)];
+  call.rows = RowLoop(table, call.common);
   bool absent = is_wide_unsigned(call.common) ? !table.loops[int(Compute::UInt64)]
                                               : table.numeric && call.common == DType::Bool &&
                                                     !(table.powers && op.promoting);
@@ -199,12 +251,12 @@ void run_tiles(const Call& call, const Iteration& it, char* const* at, int64_t n
   }
 }
 
-// Every operand native and contiguous along the innermost dim: the loop may run over whole rows.
+// Every operand as the loop takes it and contiguous along the innermost dim: it may run over whole
+// rows.
 bool has_plain_rows(const Call& call, const Iteration& it) {
   for (int k = 0; k < it.count; k++) {
-    DType native = k ? kNative[int(call.compute)] : call.native_out;
-    if (it.operands[k].dtype != native || it.operands[k].strides[0] != itemsize(native))
-      return false;
+    DType dtype = k ? call.rows.in() : call.row_out();
+    if (it.operands[k].dtype != dtype || it.operands[k].strides[0] != itemsize(dtype)) return false;
   }
   return true;
 }
@@ -220,16 +272,15 @@ void iterate(const Call& call, const Tensor& result, Inputs inputs) {
     if (!plain) return run_tiles(call, it, at, n);
     const void* in[kMaxOperands];
     for (int k = 1; k < it.count; k++) in[k - 1] = at[k];
-    call.loop(at[0], in, n, call.numbers);
+    call.run_row(at[0], in, n);
   });
 }
 
-// All operands contiguous, of one shape and of the compute type: no iteration is needed.
+// All operands contiguous, of one shape and as the loop takes them: no iteration is needed.
 bool is_plain(const Call& call, const Tensor& result, Inputs inputs) {
-  DType native = kNative[int(call.compute)];
-  if (!result->contiguous() || result.dtype() != call.native_out) return false;
+  if (!result->contiguous() || result.dtype() != call.row_out()) return false;
   for (const Tensor* t : inputs) {
-    if (t->dtype() != native || !(*t)->contiguous() || !(t->sizes() == result.sizes()))
+    if (t->dtype() != call.rows.in() || !(*t)->contiguous() || !(t->sizes() == result.sizes()))
       return false;
   }
   return true;
@@ -241,13 +292,12 @@ void execute(const Call& call, const Tensor& result, Inputs inputs) {
   const void* in[kMaxOperands];
   int k = 0;
   for (const Tensor* t : inputs) in[k++] = (*t)->data;
-  if (FL_LIKELY(result.numel() <= kGrain))
-    return call.loop(result->data, in, result.numel(), call.numbers);
+  if (FL_LIKELY(result.numel() <= kGrain)) return call.run_row(result->data, in, result.numel());
   parallel_for(result.numel(), kGrain, [&](int64_t begin, int64_t end) {
     const void* from[kMaxOperands];
-    int64_t size = itemsize(kNative[int(call.compute)]);
+    int64_t size = itemsize(call.rows.in());
     for (int i = 0; i < k; i++) from[i] = static_cast<const char*>(in[i]) + begin * size;
-    call.loop(result->data + begin * itemsize(call.native_out), from, end - begin, call.numbers);
+    call.run_row(result->data + begin * itemsize(call.row_out()), from, end - begin);
   });
 }
 
@@ -464,24 +514,25 @@ class SmallCall {
     if (op.rule == DTypeRule::Real || !keeps_dtype(op, dtype, numbers)) return false;
     Compute compute = compute_type(dtype);
     const PointwiseTable& table = *op.tables[int(active_isa)];
-    loop_ = table.loops[int(compute)];
+    loop_ = RowLoop(table, dtype);
     if ((table.divides || table.powers) && !is_inexact(dtype)) return false;
-    if (kNative[int(compute)] != dtype || !loop_ ||
-        (op.rule == DTypeRule::Float && !is_inexact(dtype)))
+    if (loop_.in() != dtype || !loop_ || (op.rule == DTypeRule::Float && !is_inexact(dtype)))
       return false;
     char* at = numbers_;
     for (const Scalar& s : numbers) {
       store_number(at, s, compute);
-      at += itemsize(dtype);
+      at += itemsize(kNative[int(compute)]);
     }
-    int k = 0;
-    for (const Tensor* t : inputs) in_[k++] = (*t)->data;
+    for (const Tensor* t : inputs) in_[count_++] = (*t)->data;
     return true;
   }
-  void run(const Tensor& result) const { loop_(result->data, in_, result.numel(), numbers_); }
+  void run(const Tensor& result) const {
+    loop_.run(result->data, in_, count_, result.numel(), numbers_, itemsize(result.dtype()));
+  }
 
  private:
-  PointwiseLoop* loop_;
+  RowLoop loop_;
+  int64_t count_ = 0;
   const void* in_[kMaxOperands];
   alignas(16) char numbers_[4 * 16];
 };

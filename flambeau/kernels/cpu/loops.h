@@ -4,7 +4,7 @@
 #pragma once
 #include "flambeau/core/dtype.h"
 #include "flambeau/kernels/cplx.h"
-#include "flambeau/kernels/simd.h"
+#include "flambeau/kernels/halves.h"
 #include "flambeau/kernels/table.h"
 
 namespace flambeau::FL_ISA {
@@ -86,6 +86,37 @@ template <class Body, class T, class Out, int Inputs, int Params>
                                    });
 }
 
+// Loads, formula and stores of half types side by side: as passes over a tile they would wait for
+// each other. One branch that always goes one way costs less than the code of a loop for each type.
+template <class Body, int Inputs, int Params>
+[[gnu::flatten, gnu::noinline]] void halves_loop(void* out, const void* const* in, int64_t n,
+                                                 const void* params, bool bfloat16) {
+  using V = Vec<float>;
+  V p[Params + 1];
+  for (int k = 0; k < Params; ++k) p[k] = V(static_cast<const float*>(params)[k]);
+  const BFloat16* source[Inputs + 1];
+  for (int k = 0; k < Inputs; ++k) source[k] = static_cast<const BFloat16*>(in[k]);
+  V x[Inputs + 1];
+  for (int64_t i = 0; i < n; i += V::kLanes) {
+    if (bfloat16) {
+#pragma GCC unroll 16
+      for (int k = 0; k < Inputs; ++k) x[k] = load_wide(source[k] + i);
+    } else {
+#pragma GCC unroll 16
+      for (int k = 0; k < Inputs; ++k)
+        x[k] = load_wide(reinterpret_cast<const Half*>(source[k] + i));
+    }
+    auto y = Body::call(x, p);
+    if constexpr (!std::is_same_v<decltype(y), V>) {
+      y.store(static_cast<bool*>(out) + i);
+    } else if (bfloat16) {
+      store_narrow(static_cast<BFloat16*>(out) + i, y);
+    } else {
+      store_narrow(static_cast<Half*>(out) + i, y);
+    }
+  }
+}
+
 // The types that a formula makes sense for, and what it gives. Integers are bool, uint8 and the
 // signed ones; uint16, uint32 and uint64 are for storage and have loops where torch has them.
 // Numeric leaves bool out; ordered says that complex numbers are refused as unordered.
@@ -112,11 +143,15 @@ consteval PointwiseTable loops_of() {
     else
       return nullptr;
   };
+  // Without instructions that convert float16 the loop would be long and no faster than tiles.
+  HalvesLoop* halves = nullptr;
+  if constexpr ((types & kFloat) && kVecBytes > 16) halves = &halves_loop<Body, Inputs, Params>;
   return {{one.template operator()<kInt, int32_t>(), one.template operator()<kInt, int64_t>(),
            one.template operator()<kWide, uint64_t>(), one.template operator()<kFloat, float>(),
            one.template operator()<kFloat, double>(),
            one.template operator()<kComplex, Cplx<float>, float>(),
            one.template operator()<kComplex, Cplx<double>, double>()},
+          halves,
           (types & kNumeric) != 0,
           (types & kOrdered) != 0,
           (types & kDivides) != 0,
