@@ -50,6 +50,14 @@ template <class Out, class R>
   }
 }
 
+// Asks for the memory that a loop reads a kilobyte later. While a load waits, the arithmetic behind
+// it fills the processor's window, so the loads beyond would be asked for too late: a fifth of the
+// time of a formula of middle length. Inlined always: GCC takes a call that only does this for one
+// without effect and drops it.
+[[gnu::always_inline]] inline void fetch_ahead(const void* p) {
+  __builtin_prefetch(static_cast<const char*>(p) + 1024);
+}
+
 // Full registers and the tail run the same code, so an element's bits do not depend on its place.
 // `flatten` pulls the body and its math functions in: a call per register would spill every
 // constant.
@@ -67,7 +75,10 @@ template <class V, int Inputs, int Params, class F>
     if (FL_LIKELY(count >= V::kLanes)) {
       count = V::kLanes;
 #pragma GCC unroll 16
-      for (int k = 0; k < Inputs; ++k) x[k] = V::load(source[k] + i);
+      for (int k = 0; k < Inputs; ++k) {
+        if constexpr (V::kLanes > 1) fetch_ahead(source[k] + i);
+        x[k] = V::load(source[k] + i);
+      }
     } else {
 #pragma GCC unroll 16
       for (int k = 0; k < Inputs; ++k) x[k] = V::load_partial(source[k] + i, count);
@@ -98,6 +109,7 @@ template <class Body, int Inputs, int Params>
   for (int k = 0; k < Inputs; ++k) source[k] = static_cast<const BFloat16*>(in[k]);
   V x[Inputs + 1];
   for (int64_t i = 0; i < n; i += V::kLanes) {
+    for (int k = 0; k < Inputs; ++k) fetch_ahead(source[k] + i);
     if (bfloat16) {
 #pragma GCC unroll 16
       for (int k = 0; k < Inputs; ++k) x[k] = load_wide(source[k] + i);
