@@ -222,15 +222,15 @@ Tensor& Tensor::set_requires_grad(bool on) {
   return *this;
 }
 
-Tensor tie_to_edge(const Tensor& grad, const Edge& input) {
+Tensor tie_to_edge(const Tensor& grad, const Edge& input, IntList sizes) {
   if (input.leaf) return ops::_depends(grad, Tensor::borrow(input.leaf));
-  // What counts of an input that is gone are its sizes, which the gradient has, and its history.
+  // What counts of an input that is gone are its sizes and its history.
   Tensor like;
   if (grad->flags & kBatched) {
     Tensor one = new_tensor({}, grad.dtype(), grad.device());
-    like = alias(one, Geometry{grad.sizes(), Ints(size_t(grad.ndim()), 0), 0});
+    like = alias(one, Geometry{sizes, Ints(sizes.size(), 0), 0});
   } else {
-    like = ops::detach(grad);
+    like = ops::detach(grad.sizes() == sizes ? grad : ops::sum_to_size(grad, sizes));
   }
   give_history(like, input.node, input.nr);
   return ops::_depends(grad, like);

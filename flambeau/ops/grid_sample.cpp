@@ -125,9 +125,7 @@ Tensor sample(std::string_view op, const Tensor& input, const Tensor& grid, int6
   }
   // The nearest pixel does not move with the grid, whose gradient is then zero.
   if (mode == kNearest) {
-    Tensor moved = recording(points) ? _piecewise(points) : points;
-    Tensor place = unsqueeze(flatten(select(moved, -1, 0), 1), 1);
-    sum = _depends(sum, expand(place, sum.sizes()));
+    sum = _depends(sum, unsqueeze(flatten(select(points, -1, 0), 1), 1));
   }
   Ints out{batch, channels};
   for (int64_t d = 0; d < dims; d++) out.push_back(grid.size(d + 1));

@@ -153,7 +153,8 @@ void interleave_parts(Tensor& result, const Tensor& real, const Tensor& imag) {
 
 Tensor polar_impl(const Tensor& abs, const Tensor& angle) {
   check_parts("polar", abs, angle);
-  return complex(abs * cos(angle), abs * sin(angle));
+  Tensor size = recording(abs) ? _piecewise(abs) : abs;
+  return complex(size * cos(angle), size * sin(angle));
 }
 
 // ---- powers ----

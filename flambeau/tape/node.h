@@ -217,10 +217,11 @@ FL_API Tensor fit_grad(Tensor grad, IntList sizes, DType dtype);
 
 // A gradient that knows its input only piecewise (a pool's winners): the second derivative is zero,
 // not absent. The tape of a backward pass learns it from the input's edge; the input is not kept.
-FL_API Tensor tie_to_edge(const Tensor& grad, const Edge& input);
-inline Tensor tied(Tensor grad, const Edge& input) {
+// `sizes` are the input's, where the gradient is not summed back to them yet.
+FL_API Tensor tie_to_edge(const Tensor& grad, const Edge& input, IntList sizes);
+inline Tensor tied(Tensor grad, const Edge& input, std::optional<IntList> sizes = {}) {
   if (FL_LIKELY(!tls.grad) || !grad.defined() || !input.wanted()) return grad;
-  return tie_to_edge(grad, input);
+  return tie_to_edge(grad, input, sizes.value_or(grad.sizes()));
 }
 
 // ---- what generated nodes share ----
