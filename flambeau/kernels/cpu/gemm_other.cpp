@@ -1,13 +1,14 @@
-// Matrix products of integers (which wrap) and complex numbers (four real products).
+// Matrix products of integers (which wrap) and complex numbers (one real product).
 #include "flambeau/core/threadpool.h"
 #include "flambeau/kernels/cpu/gemm_pack.h"
 #include "flambeau/kernels/cpu/gemm_product.h"
+#include "flambeau/kernels/cpu/lines.h"
 #include "flambeau/kernels/cpu/scratch.h"
 
 namespace flambeau::FL_ISA {
 namespace {
 
-using namespace tile;
+using tile::kVectorBytes;
 
 // Arithmetic modulo 2^bits does not see signs, and the low bits of a wider product are those of the
 // narrow one.
@@ -77,62 +78,81 @@ struct Wrapping {
   }
 };
 
-// Real and imaginary parts of a complex matrix, dense, one after the other.
-template <class T>
-void split(const T* x, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out) {
-  parallel_for(rows, most(1, 32768 / most(1, cols)), [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-      const T* from = x + 2 * i * row;
-      T *real = out + i * cols, *imaginary = real + rows * cols;
-      for (int64_t j = 0; j < cols; j++, from += 2 * col) real[j] = from[0], imaginary[j] = from[1];
+// b (k x n) as real numbers that pairs of a's real ones multiply: re, im and below it -im, re.
+template <class R>
+void expand(const Cplx<R>* b, int64_t row, int64_t col, int64_t k, int64_t n, R* out) {
+  parallel_for(k, most(1, 16384 / n), [=](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++) {
+      const Cplx<R>* from = b + p * row;
+      R *top = out + 4 * p * n, *bottom = top + 2 * n;
+      for (int64_t j = 0; j < n; j++, from += col) {
+        top[2 * j] = bottom[2 * j + 1] = from->re;
+        top[2 * j + 1] = from->im;
+        bottom[2 * j] = -from->im;
+      }
     }
   });
 }
 
-template <class T>
-struct Parts {
-  T *real, *imaginary;
-};
-
-// Rows i .. i + rows of the result, from four real products.
-template <class T>
-void complex_rows(const GemmArgs& g, int64_t i, int64_t rows, Parts<T> a, Parts<T> b, Parts<T> c) {
-  GemmArgs part{sizeof(T) == 4 ? DType::Float32 : DType::Float64, rows, g.n, g.k};
-  part.a_row = g.k, part.b_row = g.n, part.c_row = g.n;
-  auto multiply = [&](const T* x, const T* y, T* out, double sign, double keep) {
-    part.a = x, part.b = y, part.c = out;
-    part.alpha = sign, part.beta = keep;
-    gemm(part);
-  };
-  multiply(a.real, b.real, c.real, 1, 0);
-  multiply(a.imaginary, b.imaginary, c.real, -1, 1);
-  multiply(a.real, b.imaginary, c.imaginary, 1, 0);
-  multiply(a.imaginary, b.real, c.imaginary, 1, 1);
-  const T* bias = static_cast<const T*>(g.bias);
-  const T alpha = T(g.alpha), beta = T(g.beta);
-  for (int64_t r = 0; r < rows; r++) {
-    T* out = static_cast<T*>(g.c) + 2 * (i + r) * g.c_row;
-    for (int64_t j = 0; j < g.n; j++, out += 2) {
-      T re = alpha * c.real[r * g.n + j], im = alpha * c.imaginary[r * g.n + j];
-      if (bias) re += bias[2 * j], im += bias[2 * j + 1];
-      if (beta != 0) re += beta * out[0], im += beta * out[1];
-      out[0] = re, out[1] = im;
-    }
-  }
+template <class R>
+Cplx<R> settled(const GemmArgs& g, int64_t i, int64_t j, Cplx<R> sum) {
+  Cplx<R> v = sum * Cplx<R>(R(g.alpha));
+  if (g.bias) v += static_cast<const Cplx<R>*>(g.bias)[j];
+  if (g.beta != 0) v += static_cast<const Cplx<R>*>(g.c)[i * g.c_row + j] * Cplx<R>(R(g.beta));
+  return v;
 }
 
-template <class T>
+// One column: dot products along the rows of a.
+template <class R>
+void complex_column(const GemmArgs& g) {
+  using T = Cplx<R>;
+  const T *a = static_cast<const T*>(g.a), *b = static_cast<const T*>(g.b);
+  T* c = static_cast<T*>(g.c);
+  T* column = static_cast<T*>(scratch(Scratch::Split, sizeof(T) * size_t(g.k)));
+  for (int64_t p = 0; p < g.k; p++) column[p] = conj(b[p * g.b_row]);
+  parallel_for(ceil_div(g.m, 4), grain_of(8 * g.k), [=](int64_t begin, int64_t end) {
+    for (int64_t i = 4 * begin; i < least(g.m, 4 * end); i += 4) {
+      T dots[4];
+      const int64_t rows = least(4, g.m - i);
+      dot_rows(a + i * g.a_row, g.a_row, rows, column, g.k, dots);
+      for (int64_t r = 0; r < rows; r++) c[(i + r) * g.c_row] = settled(g, i + r, 0, conj(dots[r]));
+    }
+  });
+}
+
+// Complex rows are real rows of twice the length: c is one real product of a and the expanded b.
+template <class R>
 void run_complex(const GemmArgs& g) {
-  const int64_t rows = most(1, least(g.m, (1 << 18) / g.n));
-  const int64_t of_a = rows * g.k, of_b = g.k * g.n, of_c = rows * g.n;
-  T* room = static_cast<T*>(scratch(Scratch::Split, sizeof(T) * size_t(2 * (of_a + of_b + of_c))));
-  const Parts<T> b{room, room + of_b}, c{b.imaginary + of_b, b.imaginary + of_b + of_c};
-  T* split_a = c.imaginary + of_c;
-  split(static_cast<const T*>(g.b), g.b_row, g.b_col, g.k, g.n, b.real);
-  for (int64_t i = 0; i < g.m; i += rows) {
-    const int64_t count = least(rows, g.m - i);
-    split(static_cast<const T*>(g.a) + 2 * i * g.a_row, g.a_row, g.a_col, count, g.k, split_a);
-    complex_rows(g, i, count, {split_a, split_a + count * g.k}, b, c);
+  using T = Cplx<R>;
+  if (g.n == 1 && g.a_col == 1) return complex_column<R>(g);
+  const T *a = static_cast<const T*>(g.a), *b = static_cast<const T*>(g.b);
+  const bool copied = g.a_col != 1;
+  const int64_t columns = least(g.n, most(64, (1 << 21) / most(1, g.k)));
+  const int64_t rows = copied ? least(g.m, most(64, (1 << 20) / most(1, g.k))) : g.m;
+  R* expanded = static_cast<R*>(scratch(
+      Scratch::Split, sizeof(R) * size_t(4 * g.k * columns + (copied ? 2 * rows * g.k : 0))));
+  T* rows_of_a = reinterpret_cast<T*>(expanded + 4 * g.k * columns);
+  for (int64_t j = 0; j < g.n; j += columns) {
+    const int64_t width = least(columns, g.n - j);
+    expand(b + j * g.b_col, g.b_row, g.b_col, g.k, width, expanded);
+    for (int64_t i = 0; i < g.m; i += rows) {
+      GemmArgs part = g;
+      part.dtype = sizeof(R) == 4 ? DType::Float32 : DType::Float64;
+      part.m = least(rows, g.m - i), part.n = 2 * width, part.k = 2 * g.k;
+      part.a = a + i * g.a_row, part.a_row = 2 * g.a_row, part.a_col = 1;
+      if (copied) {
+        parallel_for(part.m, most(1, 16384 / most(1, g.k)), [=](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; r++)
+            for (int64_t p = 0; p < g.k; p++)
+              rows_of_a[r * g.k + p] = a[(i + r) * g.a_row + p * g.a_col];
+        });
+        part.a = rows_of_a, part.a_row = 2 * g.k;
+      }
+      part.b = expanded, part.b_row = 2 * width, part.b_col = 1;
+      part.c = static_cast<T*>(g.c) + i * g.c_row + j, part.c_row = 2 * g.c_row;
+      if (g.bias) part.bias = static_cast<const T*>(g.bias) + j;
+      gemm(part);
+    }
   }
 }
 
