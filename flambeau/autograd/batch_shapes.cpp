@@ -436,6 +436,8 @@ void add_shape_rules(BatchRules& rules) {
              "linalg_svd",
              "linalg_eig",
              "linalg_eigh",
+             "_linalg_eigvalsh",
+             "_linalg_svdvals",
              "linalg_ldl_factor_ex",
              "linalg_ldl_solve",
              "linalg_det",

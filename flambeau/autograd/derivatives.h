@@ -51,8 +51,10 @@ Tensor eig_backward(const Tensor& g_values, const Tensor& g_vectors, const Tenso
                     const Tensor& vectors);
 Tensor eigh_backward(const Tensor& g_values, const Tensor& g_vectors, const Tensor& values,
                      const Tensor& vectors);
+Tensor eigvalsh_backward(const Tensor& g, const Tensor& a, std::string_view uplo);
 Tensor svd_backward(const Tensor& g_u, const Tensor& g_s, const Tensor& g_vh, const Tensor& u,
                     const Tensor& s, const Tensor& vh);
+Tensor svdvals_backward(const Tensor& g, const Tensor& a);
 Tensor det_backward(const Tensor& g, const Tensor& a, const Tensor& det);
 Tensor pinv_backward(const Tensor& g, const Tensor& a, const Tensor& p);
 Tensor qr_backward(const Tensor& g_q, const Tensor& g_r, const Tensor& q, const Tensor& r);

@@ -150,6 +150,11 @@ Tensor eigh_backward(const Tensor& g_values, const Tensor& g_vectors, const Tens
   return matmul(vectors, matmul(inner, adjoint(vectors)));
 }
 
+Tensor eigvalsh_backward(const Tensor& g, const Tensor& a, std::string_view uplo) {
+  auto [values, vectors] = ops::linalg_eigh(a, uplo);
+  return eigh_backward(g, Tensor(), values, vectors);
+}
+
 // A = U S V^H (Townsend 2016; complex: Wan and Zhang 2019). With X = U^H G_U - its adjoint, Y the
 // same of V and E_ij = s_j^2 - s_i^2: gA = U ((X S + S Y) / E + diag(G_s)) V^H, and parts of G_U
 // and G_V outside the spaces of U and V.
@@ -183,6 +188,11 @@ Tensor svd_backward(const Tensor& g_u_full, const Tensor& g_s, const Tensor& g_v
     grad = grad + matmul(u, outside / column);
   }
   return grad;
+}
+
+Tensor svdvals_backward(const Tensor& g, const Tensor& a) {
+  auto [u, s, vh] = ops::linalg_svd(a, false);
+  return svd_backward(Tensor(), g, Tensor(), u, s, vh);
 }
 
 // A regular: gA = conj(det) G A^-H. Otherwise conj(det U det V) G U diag(products of the other

@@ -1,6 +1,7 @@
 // Norms of matrices, and what singular values tell: rank, condition, pseudo-inverse, least squares.
 #include <cmath>
 
+#include "flambeau/core/tls.h"
 #include "flambeau/generated/impl.h"
 #include "flambeau/ops/factory.h"
 #include "flambeau/ops/matrices.h"
@@ -47,11 +48,14 @@ Tensor keep_dims(const Tensor& norm, const TwoDims& d, bool keepdim) {
 
 }  // namespace
 
+// Derivatives need the vectors, so they are computed at once where one will be asked for.
 Tensor svdvals_impl(const Tensor& A, std::optional<std::string_view> driver) {
-  return std::get<1>(linalg_svd(A, false, driver));
+  bool whole = driver || (tls.grad && A.requires_grad());
+  return whole ? std::get<1>(linalg_svd(A, false, driver)) : _linalg_svdvals(A);
 }
 Tensor eigvalsh_impl(const Tensor& self, std::string_view UPLO) {
-  return std::get<0>(linalg_eigh(self, UPLO));
+  bool whole = tls.grad && self.requires_grad();
+  return whole ? std::get<0>(linalg_eigh(self, UPLO)) : _linalg_eigvalsh(self, UPLO);
 }
 std::tuple<Tensor, Tensor, Tensor> svd_impl(const Tensor& self, bool some, bool compute_uv) {
   auto [u, s, vh] = linalg_svd(self, compute_uv && !some);

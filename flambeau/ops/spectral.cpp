@@ -43,19 +43,34 @@ Ints eigh_values_shape(const Tensor& self, std::string_view UPLO) {
   return batch_sizes(self, 1);
 }
 
+namespace {
+
+// The values; `vectors` holds the matrices in the precision to compute in, and then the vectors if
+// they are wanted.
+Tensor eigh_values(Tensor& vectors, const Tensor& self, std::string_view UPLO, bool wanted) {
+  constexpr auto op = "linalg.eigh";
+  check_finite(op, self);
+  vectors = copied(self, precision_of(self));
+  Tensor found = new_tensor(batch_sizes(self, 1), DType::Float64, self.device());
+  bool upper = UPLO == "U" || UPLO == "u";
+  bool ended = flambeau::eigh_matrices(vectors.dtype(), vectors->data, found.data<double>(),
+                                       count_of(batch_sizes(self)), self.size(-1), upper, wanted);
+  FL_CHECK(ended, LinAlgError, "{}: the iteration did not end for matrices of {}", op,
+           self.sizes());
+  return found;
+}
+
+}  // namespace
+
 void eigh_kernel(Tensor& eigenvalues, Tensor& eigenvectors, const Tensor& self,
                  std::string_view UPLO) {
-  bool upper = UPLO == "U" || UPLO == "u";
-  int64_t n = self.size(-1);
-  check_finite("linalg.eigh", self);
-  Tensor vectors = copied(self, precision_of(self));
-  Tensor found = new_tensor(eigenvalues.sizes(), DType::Float64, self.device());
-  bool ended = flambeau::eigh_matrices(vectors.dtype(), vectors->data, found.data<double>(),
-                                       count_of(batch_sizes(self)), n, upper, /*vectors=*/true);
-  FL_CHECK(ended, LinAlgError, "linalg.eigh: the iteration did not end for matrices of {}",
-           self.sizes());
-  copy_elements(eigenvalues, found);
+  Tensor vectors;
+  copy_elements(eigenvalues, eigh_values(vectors, self, UPLO, true));
   copy_elements(eigenvectors, vectors);
+}
+void eigvalsh_kernel(Tensor& result, const Tensor& self, std::string_view UPLO) {
+  Tensor unused;
+  copy_elements(result, eigh_values(unused, self, UPLO, false));
 }
 
 DType eigh_real(const Tensor& self, std::string_view) { return real_of(self.dtype()); }
@@ -81,12 +96,28 @@ DType svd_real(const Tensor& A, bool, std::optional<std::string_view>) {
   return real_of(A.dtype());
 }
 
+namespace {
+
+// The values; the vectors too if both tensors are defined, which then have the dtype to compute in.
+Tensor svd_values(Tensor& u, Tensor& vh, const Tensor& A, bool full_matrices) {
+  constexpr auto op = "linalg.svd";
+  check_finite(op, A);
+  DType dtype = precision_of(A);
+  Tensor a = dtype == A.dtype() ? A : copied(A, dtype);
+  Tensor found = new_tensor(svd_s_shape(A, false, {}), DType::Float64, A.device());
+  bool ended =
+      flambeau::svd_matrices(dtype, a->data, u.defined() ? u->data : nullptr, found.data<double>(),
+                             vh.defined() ? vh->data : nullptr, count_of(batch_sizes(A)),
+                             A.size(-2), A.size(-1), full_matrices);
+  FL_CHECK(ended, LinAlgError, "{}: the iteration did not end for matrices of {}", op, A.sizes());
+  return found;
+}
+
+}  // namespace
+
 void svd_kernel(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_matrices,
                 std::optional<std::string_view>) {
-  constexpr auto op = "linalg.svd";
-  int64_t rows = A.size(-2), columns = A.size(-1), batch = count_of(batch_sizes(A));
-  check_finite(op, A);
-  if (rows == 0 || columns == 0) {  // no values, and any vectors
+  if (A.size(-2) == 0 || A.size(-1) == 0) {  // no values, and any vectors
     for (const Tensor* vectors : {&U, &Vh}) {
       if (vectors->numel() == 0) continue;
       Tensor identity = eye(vectors->size(-1), A.dtype(), std::nullopt, A.device());
@@ -94,21 +125,28 @@ void svd_kernel(Tensor& U, Tensor& S, Tensor& Vh, const Tensor& A, bool full_mat
     }
     return;
   }
-  DType dtype = precision_of(A);
-  bool as_given = dtype == A.dtype();
-  Tensor found = new_tensor(S.sizes(), DType::Float64, A.device());
-  Tensor a = as_given ? A : copied(A, dtype), u = U, vh = Vh;
+  bool as_given = precision_of(A) == A.dtype();
+  Tensor u = U, vh = Vh;
   if (!as_given) {
-    u = new_tensor(U.sizes(), dtype, A.device());
-    vh = new_tensor(Vh.sizes(), dtype, A.device());
+    u = new_tensor(U.sizes(), precision_of(A), A.device());
+    vh = new_tensor(Vh.sizes(), precision_of(A), A.device());
   }
-  bool ended = flambeau::svd_matrices(dtype, a->data, u->data, found.data<double>(), vh->data,
-                                      batch, rows, columns, full_matrices);
-  FL_CHECK(ended, LinAlgError, "{}: the iteration did not end for matrices of {}", op, A.sizes());
-  copy_elements(S, found);
+  copy_elements(S, svd_values(u, vh, A, full_matrices));
   if (as_given) return;
   copy_elements(U, u);
   copy_elements(Vh, vh);
+}
+
+Ints svdvals_shape(const Tensor& A) {
+  check_matrix("linalg.svd", A);
+  return svd_s_shape(A, false, {});
+}
+DType svdvals_real(const Tensor& A) { return real_of(A.dtype()); }
+
+void svdvals_kernel(Tensor& result, const Tensor& A) {
+  if (result.numel() == 0) return;
+  Tensor none;
+  copy_elements(result, svd_values(none, none, A, false));
 }
 
 }  // namespace flambeau::ops

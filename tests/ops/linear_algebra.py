@@ -127,6 +127,14 @@ RESULT = [S(SPD), S(SPD, upper=True)]
 
 OPS = [
     Op(
+        "_linalg_eigvalsh",
+        [S(SPD, "L"), S(SPD, "U"), S((0, 0), "L")],
+        np.linalg.eigvalsh,
+        ("float64",),
+        tol=LOOSE,
+        grad=False,
+    ),
+    Op(
         "_linalg_solve",
         [S(A, (3, 2))],
         lambda a, b: (np.linalg.solve(a, b), np.zeros((), np.int32)),
@@ -139,6 +147,14 @@ OPS = [
         lambda a, b, upper, unit: triangle_ref(a, b, upper, True, unit),
         ("float64",),
         tol=LOOSE,
+    ),
+    Op(
+        "_linalg_svdvals",
+        [S(TALL), S((2, 3, 4)), S((0, 3))],
+        lambda a: np.linalg.svd(a, compute_uv=False),
+        BOTH,
+        tol=LOOSE,
+        second=False,
     ),
     Op(
         "_permutation",

@@ -241,3 +241,41 @@ def test_vectors_of_matrices_without_values(dtype):
         assert s.numel() == 0
         check_near(u @ u.mH + 0 * u, torch.eye(shape[-2], dtype=dtype).expand(u.shape))
         assert vh.shape == shape[:-2] + (shape[-1], shape[-1])
+
+
+@every_dtype
+@pytest.mark.parametrize("m, n", [(1, 1), (33, 33), (70, 70), (20, 50), (90, 40)])
+def test_values_without_vectors_are_those_with_vectors(m, n, dtype):
+    a = random(2, m, n, dtype=dtype)
+    check_near(torch.linalg.svdvals(a), torch.linalg.svd(a)[1])
+    if m == n:
+        check_near(torch.linalg.eigvalsh(a), torch.linalg.eigh(a)[0])
+        check_near(torch.linalg.eigvalsh(a, "U"), torch.linalg.eigh(a, "U")[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_values_without_vectors_have_the_same_derivative(dtype):
+    a = random(4, 4, dtype=dtype).requires_grad_()
+    weights = torch.arange(4.0).double()
+    pairs = [
+        (torch._linalg_eigvalsh(a, "L"), torch.linalg.eigvalsh(a)),
+        (torch._linalg_svdvals(a), torch.linalg.svdvals(a)),
+    ]
+    for alone, whole in pairs:
+        found, expected = (torch.autograd.grad((v * weights).sum(), a)[0] for v in (alone, whole))
+        check_near(found, expected)
+
+
+@every_dtype
+@pytest.mark.parametrize(
+    "m, n, k", [(5, 1, 7), (70, 1, 300), (1, 40, 9), (33, 65, 130), (64, 0, 3), (3, 4, 0)]
+)
+def test_complex_products_are_those_of_their_parts(m, n, k, dtype):
+    a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype, seed=1)
+    re = a.real @ b.real - a.imag @ b.imag if dtype.is_complex else a @ b
+    for x, y in ((a, b), (a.mT.contiguous().mT, b), (a, b.mT.contiguous().mT)):
+        found = x @ y
+        check_near(found.real if dtype.is_complex else found, re, 8)
+        if dtype.is_complex:
+            check_near(found.imag, a.real @ b.imag + a.imag @ b.real, 8)
+            check_near((x.conj() @ y).real, a.real @ b.real + a.imag @ b.imag, 8)
