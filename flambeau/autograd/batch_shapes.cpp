@@ -473,7 +473,7 @@ void add_shape_rules(BatchRules& rules) {
   rules["copy_"] = copy_rule;
   rules["fill_"] = fill_in_place_rule;
   rules["masked_fill_"] = masked_fill_rule;
-  rules["flip"] = flip_rule;
+  add_rules(rules, {"flip", "_fft_c2c", "_fft_c2r", "_fft_r2c"}, flip_rule);
   rules["repeat_interleave"] = repeat_interleave_rule;
   add_rules(rules, {"_dirichlet_grad", "_standard_gamma_grad"}, same_rule);
   add_rules(rules,

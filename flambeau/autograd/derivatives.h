@@ -33,6 +33,11 @@ Tensor as_strided_backward(const Tensor& g, IntList base_sizes, IntList base_str
                            int64_t base_offset, IntList size, IntList stride,
                            std::optional<int64_t> storage_offset);
 
+Tensor fft_r2c_backward(const Tensor& g, IntList sizes, IntList dim, int64_t normalization,
+                        bool onesided, bool forward);
+Tensor fft_c2r_backward(const Tensor& g, IntList dim, int64_t normalization, int64_t last_dim_size,
+                        bool forward);
+
 Tensor linear_input_backward(const Tensor& g, const Tensor& weight);
 Tensor linear_weight_backward(const Tensor& g, const Tensor& input, int64_t ndim);
 // Factorisations; a gradient of a factor may be undefined.

@@ -1,11 +1,8 @@
-"""Discrete Fourier transforms, composed of matrix products with small factors of the size.
+"""Discrete Fourier transforms.
 
-A size n = a b is a transforms of size b, twiddle factors and b transforms of size a (Cooley and Tukey 1965);
-a prime size is one product. `norm` says which direction is divided by n: None and "backward" the inverse,
-"forward" the other, "ortho" both by its root.
+`norm` says which direction is divided by n: None and "backward" the inverse, "forward" the other, "ortho" both by its
+root.
 """
-
-import math
 
 from flambeau import _C
 
@@ -16,37 +13,6 @@ __all__ = (
     "irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn"
 ).split()
 
-_LARGEST = 32  # a matrix of roots up to this size is not split further
-
-
-def _roots(rows, columns, n, sign, like):
-    """exp(sign 2 pi i j k / n), with j k reduced before it is rounded."""
-    j = _ops.arange(rows, device=like.device).unsqueeze(1)
-    k = _ops.arange(columns, device=like.device)
-    angle = ((j * k) % n).to(_C.float64) * (sign * 2 * math.pi / n)
-    return _ops.complex(angle.cos(), angle.sin()).to(like.dtype)
-
-
-def _split(n):
-    """A factor of n of at most _LARGEST, as large as possible; n itself where there is none."""
-    if n > _LARGEST:
-        for a in range(_LARGEST, 1, -1):
-            if n % a == 0:
-                return a
-    return n
-
-
-def _transform(x, sign):
-    """The transform of complex numbers along the last dim, without a factor."""
-    n = x.size(-1)
-    a = _split(n)
-    if a == n:
-        return x @ _roots(n, n, n, sign, x)
-    b = n // a
-    grid = x.reshape(x.shape[:-1] + (b, a)).mT  # element (j, k) stands at k a + j
-    inner = _transform(grid, sign) * _roots(a, b, n, sign, x)
-    return _transform(inner.mT, sign).mT.reshape(x.shape)
-
 
 def _wrap(name, x, dim):
     if not -max(x.ndim, 1) <= dim < max(x.ndim, 1) or x.ndim == 0:
@@ -54,98 +20,118 @@ def _wrap(name, x, dim):
     return dim % x.ndim
 
 
-def _factor(name, norm, n, inverse):
-    if norm not in (None, "backward", "ortho", "forward"):
+def _normalization(name, norm, forward):
+    """What the ops call it: 0 for none, 1 by the root of the number of elements, 2 by the number."""
+    if norm is None or norm == "backward":
+        return 0 if forward else 2
+    if norm not in ("ortho", "forward"):
         raise RuntimeError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
-    if norm == "ortho":
-        return 1 / math.sqrt(n)
-    return 1 / n if inverse == (norm != "forward") else 1.0
+    return 1 if norm == "ortho" else 2 if forward else 0
 
 
-def _resized(name, x, n, dim):
-    """Cut or filled with zeros to n elements along dim."""
-    if n < 1:
-        raise RuntimeError(f"{name}: the transformed size must be at least 1, got {n}")
-    have = x.size(dim)
-    if have >= n:
-        return x.narrow(dim, 0, n)
-    sizes = list(x.shape)
-    sizes[dim] = n - have
-    return _ops.cat([x, _ops.zeros(sizes, dtype=x.dtype, device=x.device)], dim)
+def _resized(name, x, axes):
+    """Along each dim cut or filled with zeros to the size beside it, unless that is None."""
+    for dim, n in axes:
+        have = x.size(dim)
+        n = have if n is None else n
+        if n < 1:
+            raise RuntimeError(f"{name}: the transformed size must be at least 1, got {n}")
+        if have > n:
+            x = x.narrow(dim, 0, n)
+        elif have < n:
+            sizes = list(x.shape)
+            sizes[dim] = n - have
+            x = _ops.cat([x, _ops.zeros(sizes, dtype=x.dtype, device=x.device)], dim)
+    return x
+
+
+def _inexact(name, x):
+    """A floating or complex input; integers become the default float type."""
+    if x.dtype in (_C.float16, _C.bfloat16):
+        raise RuntimeError(f"{name}: not defined for {x.dtype}; convert to float32")
+    return x if x.dtype.is_complex or x.dtype.is_floating_point else x.to(_C.result_type(x, 1.0))
 
 
 def _as_complex(name, x):
-    if x.dtype in (_C.float16, _C.bfloat16):
-        raise RuntimeError(f"{name}: not defined for {x.dtype}; convert to float32")
+    x = _inexact(name, x)
     return x if x.dtype.is_complex else x.to(_C.result_type(x, 1j))
 
 
 def _as_real(name, x):
     if x.dtype.is_complex:
         raise RuntimeError(f"{name}: a real input is needed, got {x.dtype}")
-    return _as_complex(name, x)
+    return _inexact(name, x)
 
 
 def _given(result, out):
     return result if out is None else _ops.alias_copy(result, out=out)
 
 
-def _one(name, x, n, dim, norm, inverse):
-    """A transform of complex numbers along one dim."""
-    dim = _wrap(name, x, dim)
-    x = _resized(name, _as_complex(name, x), x.size(dim) if n is None else n, dim)
-    factor = _factor(name, norm, x.size(dim), inverse)
-    y = _transform(x.movedim(dim, -1), 1 if inverse else -1).movedim(-1, dim)
-    return y if factor == 1 else y * factor
+def _full(name, x, axes, norm, forward):
+    """The whole spectrum along axes: pairs of a dim and the size to cut or fill it to, None to leave it."""
+    x = _resized(name, _inexact(name, x), axes)
+    normalization = _normalization(name, norm, forward)
+    dims = [d for d, _ in axes]
+    if x.dtype.is_complex:
+        return _ops._fft_c2c(x, dims, normalization, forward)
+    if not dims:
+        return _as_complex(name, x)
+    return _ops._fft_r2c(x, dims, normalization, False, forward)
 
 
-def _half(name, x, n, dim, norm, inverse):
-    """The first half of a real input's spectrum, which determines the rest."""
-    x = _as_real(name, x)
-    y = _one(name, x, n, dim, norm, inverse)
-    dim = _wrap(name, y, dim)
-    return y.narrow(dim, 0, y.size(dim) // 2 + 1)
+def _half(name, x, axes, norm, forward):
+    """The first half, along the last of the axes, of a real input's spectrum; it determines the rest."""
+    x = _resized(name, _as_real(name, x), axes)
+    dims = [d for d, _ in axes]
+    return _ops._fft_r2c(x, dims, _normalization(name, norm, forward), True, forward)
 
 
-def _from_half(name, x, n, dim, norm, inverse):
-    """The real numbers whose spectrum has this first half."""
-    dim = _wrap(name, x, dim)
-    n = 2 * (x.size(dim) - 1) if n is None else n
-    if n < 1:
-        raise RuntimeError(f"{name}: the transformed size must be at least 1, got {n}")
-    x = _resized(name, _as_complex(name, x), n // 2 + 1, dim)
-    mirrored = x.narrow(dim, 1, (n - 1) // 2).flip(dim).conj()
-    return _one(name, _ops.cat([x, mirrored], dim), n, dim, norm, inverse).real
+def _from_half(name, x, axes, norm, forward):
+    """The real numbers whose spectrum has this first half along the last of the axes."""
+    x = _as_complex(name, x)
+    last, count = axes[-1]
+    count = 2 * (x.size(last) - 1) if count is None else count
+    if count < 1:
+        raise RuntimeError(f"{name}: the transformed size must be at least 1, got {count}")
+    x = _resized(name, x, [*axes[:-1], (last, count // 2 + 1)])
+    dims = [d for d, _ in axes]
+    return _ops._fft_c2r(x, dims, _normalization(name, norm, forward), count, forward)
 
 
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
     """Sums of input[j] exp(-2 pi i j k / n) over j, for each k."""
-    return _given(_one("fft", input, n, dim, norm, False), out)
+    axes = [(_wrap("fft", input, dim), n)]
+    return _given(_full("fft", input, axes, norm, True), out)
 
 
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of fft."""
-    return _given(_one("ifft", input, n, dim, norm, True), out)
+    axes = [(_wrap("ifft", input, dim), n)]
+    return _given(_full("ifft", input, axes, norm, False), out)
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The first n // 2 + 1 elements of the fft of a real input."""
-    return _given(_half("rfft", input, n, dim, norm, False), out)
+    axes = [(_wrap("rfft", input, dim), n)]
+    return _given(_half("rfft", input, axes, norm, True), out)
 
 
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of rfft: n real numbers, by default an even n."""
-    return _given(_from_half("irfft", input, n, dim, norm, True), out)
+    axes = [(_wrap("irfft", input, dim), n)]
+    return _given(_from_half("irfft", input, axes, norm, False), out)
 
 
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The real fft of the n numbers of a Hermitian input, of which the first half is given."""
-    return _given(_from_half("hfft", input, n, dim, norm, False), out)
+    axes = [(_wrap("hfft", input, dim), n)]
+    return _given(_from_half("hfft", input, axes, norm, True), out)
 
 
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of hfft: the first half of a Hermitian sequence."""
-    return _given(_half("ihfft", input, n, dim, norm, True), out)
+    axes = [(_wrap("ihfft", input, dim), n)]
+    return _given(_half("ihfft", input, axes, norm, False), out)
 
 
 def _axes(name, x, s, dim):
@@ -164,64 +150,47 @@ def _axes(name, x, s, dim):
     return [(d, None if n == -1 else n) for d, n in zip(dims, s)]
 
 
-def _last(name, x, s, dim):
+def _some_axes(name, x, s, dim):
     axes = _axes(name, x, s, dim)
     if not axes:
         raise RuntimeError(f"{name}: at least one dim must be transformed")
-    return axes[:-1], axes[-1]
-
-
-def _several(name, x, axes, norm, inverse):
-    for d, n in axes:
-        x = _one(name, x, n, d, norm, inverse)
-    return x
+    return axes
 
 
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
     """fft along several dims, by default all."""
-    x = _as_complex("fftn", input)
-    return _given(_several("fftn", x, _axes("fftn", x, s, dim), norm, False), out)
+    axes = _axes("fftn", input, s, dim)
+    return _given(_full("fftn", input, axes, norm, True), out)
 
 
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     """The inverse of fftn."""
-    x = _as_complex("ifftn", input)
-    return _given(_several("ifftn", x, _axes("ifftn", x, s, dim), norm, True), out)
-
-
-def _half_several(name, input, s, dim, norm, inverse):
-    others, (d, n) = _last(name, input, s, dim)
-    return _several(name, _half(name, input, n, d, norm, inverse), others, norm, inverse)
-
-
-def _from_half_several(name, input, s, dim, norm, inverse):
-    others, (d, n) = _last(name, input, s, dim)
-    n = 2 * (input.size(d) - 1) if n is None else n
-    x = _several(name, _as_complex(name, input), others, norm, inverse)
-    return _from_half(name, x, n, d, norm, inverse)
+    axes = _axes("ifftn", input, s, dim)
+    return _given(_full("ifftn", input, axes, norm, False), out)
 
 
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
     """rfft along the last of several dims, fft along the others."""
-    return _given(_half_several("rfftn", input, s, dim, norm, False), out)
+    axes = _some_axes("rfftn", input, s, dim)
+    return _given(_half("rfftn", input, axes, norm, True), out)
 
 
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
     """The inverse of rfftn."""
-    return _given(_from_half_several("irfftn", input, s, dim, norm, True), out)
+    axes = _some_axes("irfftn", input, s, dim)
+    return _given(_from_half("irfftn", input, axes, norm, False), out)
 
 
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
     """hfft along the last of several dims, fft along the others."""
-    others, (d, n) = _last("hfftn", input, s, dim)
-    n = 2 * (input.size(d) - 1) if n is None else n
-    x = _several("hfftn", _as_complex("hfftn", input), others, norm, False)
-    return _given(_from_half("hfftn", x, n, d, norm, False), out)
+    axes = _some_axes("hfftn", input, s, dim)
+    return _given(_from_half("hfftn", input, axes, norm, True), out)
 
 
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
     """The inverse of hfftn."""
-    return _given(_half_several("ihfftn", input, s, dim, norm, True), out)
+    axes = _some_axes("ihfftn", input, s, dim)
+    return _given(_half("ihfftn", input, axes, norm, False), out)
 
 
 def _of_two(name, function):

@@ -26,8 +26,12 @@ enum class Scratch : uint8_t {
   Reflectors,
   Matrix,
   Turns,
+  FftLanes,
+  FftGrid,
+  FftLines,
+  FftPadded,
 };
-inline constexpr int kScratchSlots = 19;
+inline constexpr int kScratchSlots = 23;
 
 // At least `bytes` of 64-byte aligned memory, valid until this thread asks for the same slot again.
 void* scratch(Scratch slot, size_t bytes);
