@@ -13,9 +13,9 @@ namespace fft {
 namespace {
 
 constexpr int64_t kChunkPoints = 1 << 13;
-constexpr int64_t kAlone = 1 << 15;      // transforms that threads share where there are few
-constexpr int64_t kVeryLong = 1 << 19;   // and always, since each needs much room
-constexpr int64_t kLongestTurned = 512;  // contiguous lines side by side
+constexpr int64_t kAlone = 1 << 15;     // transforms that threads share where there are few
+constexpr int64_t kVeryLong = 1 << 19;  // and always, since each needs much room
+constexpr int64_t kTurnedBytes = 1024;  // of parts of contiguous lines side by side
 
 // Work memory: the thread's own, or for long transforms from the allocator.
 template <class T>
@@ -57,10 +57,17 @@ struct Walk {
       out += index[d] * a.out_strides[d] * out_parts;
     }
   }
-  void advance() {
-    for (int d = args.ndim - 1; d >= 0; --d) {
-      in += args.in_strides[d] * in_parts, out += args.out_strides[d] * out_parts;
-      if (++index[d] < args.sizes[d] || d == 0) return;
+  // How many lines from here on follow each other at one stride.
+  int64_t straight() const {
+    return args.ndim ? args.sizes[args.ndim - 1] - index[args.ndim - 1] : 1;
+  }
+  int64_t in_stride() const { return args.ndim ? args.in_strides[args.ndim - 1] * in_parts : 0; }
+  int64_t out_stride() const { return args.ndim ? args.out_strides[args.ndim - 1] * out_parts : 0; }
+  // At most straight() steps.
+  void advance(int64_t steps) {
+    for (int d = args.ndim - 1; d >= 0; --d, steps = 1) {
+      in += steps * args.in_strides[d] * in_parts, out += steps * args.out_strides[d] * out_parts;
+      if ((index[d] += steps) < args.sizes[d] || d == 0) return;
       in -= index[d] * args.in_strides[d] * in_parts;
       out -= index[d] * args.out_strides[d] * out_parts;
       index[d] = 0;
@@ -166,14 +173,22 @@ void run_group(const FftArgs& a, const Group<T>& g, const Signs<T>& signs, T* x,
                ToColumns<T>{g.out.at[0], 2 * g.out.step, signs.out.re, signs.out.im});
 }
 
-template <class T, class P>
-void set_lines(Lines<T, P>& lines, P* base, const int64_t* offsets, int64_t live) {
-  lines.live = live;
-  lines.adjacent = true;
-  for (int64_t l = 0; l < kLanes<T>; ++l) {
-    lines.at[l] = base + offsets[l < live ? l : 0];
-    if (l < live && offsets[l] != offsets[0] + l * lines.parts) lines.adjacent = false;
+// The next `live` lines of the walk.
+template <class T>
+void next_group(const FftArgs& a, Walk& walk, int64_t live, Group<T>& g) {
+  g.in.live = g.out.live = live;
+  for (int64_t l = 0, end; l < live; l = end) {
+    const int64_t in = walk.in_stride(), out = walk.out_stride(), first = l;
+    end = least(live, l + walk.straight());
+    for (; l < end; ++l) {
+      g.in.at[l] = static_cast<const T*>(a.in) + walk.in + (l - first) * in;
+      g.out.at[l] = static_cast<T*>(a.out) + walk.out + (l - first) * out;
+    }
+    g.in.adjacent = end - first == live && in == g.in.parts;
+    g.out.adjacent = end - first == live && out == g.out.parts;
+    walk.advance(end - first);
   }
+  for (int64_t l = live; l < kLanes<T>; ++l) g.in.at[l] = g.in.at[0], g.out.at[l] = g.out.at[0];
 }
 
 template <class T>
@@ -193,11 +208,7 @@ void run_side_by_side(const FftArgs& a) {
     g.in.step = a.in_step, g.in.parts = walk.in_parts;
     g.out.step = a.out_step, g.out.parts = walk.out_parts;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t live = least(kLane, run - i % per_run * kLane);
-      int64_t in[kLane] = {}, out[kLane] = {};
-      for (int64_t l = 0; l < live; ++l, walk.advance()) in[l] = walk.in, out[l] = walk.out;
-      set_lines(g.in, static_cast<const T*>(a.in), in, live);
-      set_lines(g.out, static_cast<T*>(a.out), out, live);
+      next_group(a, walk, least(kLane, run - i % per_run * kLane), g);
       run_group(a, g, signs, x, x + room);
     }
   });
@@ -233,17 +244,15 @@ void go_down(const Grid<T>& grid, int64_t group, const T* from, T sign, T* to, T
   const FromColumns<T> source{from + 2 * first, 2 * grid.columns, sign};
   const T* fine = static_cast<const T*>(roots.fine);
   const T* coarse = static_cast<const T*>(roots.coarse);
-  const ToGrid<T> target{to + group * kPitch<T>, grid.pitch,
-                         fine + group * least(roots.step, grid.rows) * kPitch<T>,
-                         coarse ? coarse + group * roots.coarse_count * kPitch<T> : nullptr,
-                         __builtin_ctzll(uint64_t(roots.step))};
+  const ToGrid<T> target{
+      to + group * kPitch<T>, grid.pitch, fine + group * least(roots.step(), grid.rows) * kPitch<T>,
+      coarse ? coarse + group * roots.coarse_count * kPitch<T> : nullptr, roots.bits};
   const bool direct = live == kLane && passes.count > 1;
   if (direct) {
     run<false, T>(passes.pass[0], source, ToBuffer<T>{x});
   } else {
     for (int64_t i = 0; i < grid.rows; ++i) {
-      Point<T> p = live == kLane ? load_pairs(source.at + i * source.step)
-                                 : load_pairs_partial(source.at + i * source.step, 2 * live);
+      Point<T> p = load_pairs(source.at + i * source.step, live);
       Point<T>{p.re, p.im * source.sign}.store(x + i * kPitch<T>);
     }
   }
@@ -261,16 +270,10 @@ void go_along(const Grid<T>& grid, int64_t group, const T* from, T* to, Factors<
   const FftPasses& passes = grid.plan.along;
   const int64_t first = group * kLane, live = least(kLane, grid.rows - first);
   for (int64_t c = 0; c < grid.columns; c += kLane) {
-    for (int part = 0; part < 2; ++part) {
-      tile::Vector<T> block[kLane];
-#pragma GCC unroll 16
-      for (int64_t l = 0; l < kLane; ++l)
-        block[l] =
-            Vec<T>::load(from + (first + (l < live ? l : 0)) * grid.pitch + 2 * c + part * kLane).v;
-      tile::transpose<T>(block);
-#pragma GCC unroll 16
-      for (int64_t l = 0; l < kLane; ++l)
-        Vec<T>(block[l]).store(x + (c + l) * kPitch<T> + part * kLane);
+    for (int64_t part = 0; part < kPitch<T>; part += kLane) {
+      const T* block = from + first * grid.pitch + 2 * c + part;
+      turn_in([&](int l) { return block + (l < live ? l : 0) * grid.pitch; },
+              x + c * kPitch<T> + part, kPitch<T>);
     }
   }
   T* target = to + 2 * first;
@@ -280,11 +283,8 @@ void go_along(const Grid<T>& grid, int64_t group, const T* from, T* to, Factors<
     const ToColumns<T> columns{target, 2 * grid.rows, factors.re, factors.im};
     return fft::run<true, T>(passes.pass[passes.count - 1], FromBuffer<T>{done}, columns);
   }
-  for (int64_t i = 0; i < grid.columns; ++i, target += 2 * grid.rows) {
-    T pairs[2 * kLane];
-    store_pairs(pairs, factors.of(Point<T>::load(done + i * kPitch<T>)));
-    for (int64_t l = 0; l < 2 * live; ++l) target[l] = pairs[l];
-  }
+  for (int64_t i = 0; i < grid.columns; ++i, target += 2 * grid.rows)
+    store_pairs(target, factors.of(Point<T>::load(done + i * kPitch<T>)), live);
 }
 
 template <class T>
@@ -319,10 +319,8 @@ void multiply_lines(const T* from, T sign, const T* by, int64_t count, T* to, Fa
       store_pairs(to + 2 * i, factors.of(x * load_pairs(by + 2 * i)));
     }
     if (i == end) return;
-    T pairs[2 * kLanes<T>];
-    Point<T> x = Factors<T>{1, sign}.of(load_pairs_partial(from + 2 * i, 2 * (end - i)));
-    store_pairs(pairs, factors.of(x * load_pairs_partial(by + 2 * i, 2 * (end - i))));
-    for (int64_t l = 0; l < 2 * (end - i); ++l) to[2 * i + l] = pairs[l];
+    Point<T> x = Factors<T>{1, sign}.of(load_pairs(from + 2 * i, end - i));
+    store_pairs(to + 2 * i, factors.of(x * load_pairs(by + 2 * i, end - i)), end - i);
   });
 }
 
@@ -426,7 +424,7 @@ void run_lines(const FftArgs& a) {
     T* out[8];
     for (int64_t i = begin; i < end; i += together) {
       const int64_t count = least(together, end - i);
-      for (int64_t l = 0; l < count; ++l, walk.advance())
+      for (int64_t l = 0; l < count; ++l, walk.advance(1))
         in[l] = static_cast<const T*>(a.in) + walk.in, out[l] = static_cast<T*>(a.out) + walk.out;
       if (gathers) gather_lines(a, in, count, sources, room);
       for (int64_t l = 0; l < count; ++l) {
@@ -440,14 +438,35 @@ void run_lines(const FftArgs& a) {
   parallel_for(batch, most(together, kChunkPoints / a.n), run);
 }
 
+// The lines [begin, end) of the innermost batch dim; `sizes` is room for theirs.
+template <class T>
+FftArgs part_of(const FftArgs& a, int64_t begin, int64_t end, int64_t* sizes) {
+  FftArgs part = a;
+  for (int d = 0; d < a.ndim; ++d) sizes[d] = a.sizes[d];
+  sizes[a.ndim - 1] = end - begin;
+  part.sizes = sizes;
+  const Walk walk(a, begin);
+  part.in = static_cast<const T*>(a.in) + walk.in;
+  part.out = static_cast<T*>(a.out) + walk.out;
+  return part;
+}
+
 template <class T>
 void run_type(const FftArgs& a) {
   const int64_t batch = batch_of(a, a.ndim);
   if (batch == 0) return;
   const bool columns = side_by_side(a) && a.in_step != 1 && a.out_step != 1;
-  const bool many = batch >= kLanes<T> / 2 && (columns || a.n <= kLongestTurned);
-  if (a.plan->has_whole && many) return run_side_by_side<T>(a);
-  run_lines<T>(a);
+  const bool many = batch >= kLanes<T> / 2 &&
+                    (columns || a.plan->n * int64_t(sizeof(T)) <= kTurnedBytes) &&
+                    a.plan->has_whole;
+  if (!many) return run_lines<T>(a);
+  const int64_t run = columns ? a.sizes[a.ndim - 1] : 0, last = run % kLanes<T>;
+  // A few columns beyond whole vectors fill more lanes one by one.
+  if (run < kLanes<T> || last == 0 || 4 * last > kLanes<T> || a.n < 64 || a.plan->padded)
+    return run_side_by_side<T>(a);
+  int64_t sizes[kMaxBatchDims];
+  run_side_by_side<T>(part_of<T>(a, 0, run - last, sizes));
+  run_lines<T>(part_of<T>(a, run - last, run, sizes));
 }
 
 }  // namespace

@@ -26,11 +26,16 @@ struct FftArgs {
 inline constexpr int kMaxBatchDims = 64;
 FL_KERNEL(fft_lines, void(const FftArgs&));
 
-inline bool fft_real_input(FftKind kind) {
+[[gnu::always_inline]] inline bool fft_real_input(FftKind kind) {
   return kind == FftKind::FromReal || kind == FftKind::FromRealMirrored;
 }
-// Even numbers of reals are taken in pairs, as half as many complex numbers.
-inline bool fft_halves(FftKind kind, int64_t n) { return kind != FftKind::Complex && n % 2 == 0; }
-inline int64_t fft_points(FftKind kind, int64_t n) { return fft_halves(kind, n) ? n / 2 : n; }
+// Even numbers of reals are taken in pairs, as half as many complex numbers. Inlined always, since
+// instruction sets must not share a copy.
+[[gnu::always_inline]] inline bool fft_halves(FftKind kind, int64_t n) {
+  return kind != FftKind::Complex && n % 2 == 0;
+}
+[[gnu::always_inline]] inline int64_t fft_points(FftKind kind, int64_t n) {
+  return fft_halves(kind, n) ? n / 2 : n;
+}
 
 }  // namespace flambeau

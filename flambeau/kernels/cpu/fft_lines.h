@@ -20,35 +20,96 @@ struct Lines {
   }
 };
 
+// ---- turning a block of as many lines and numbers as there are lanes ----
+
+// Numbers in 128 bits. Shuffles within these are cheap, and loads and stores of these need no
+// shuffle: so half of the steps of a transposition go away. (Stores of quads take longer than the
+// shuffles that they would spare.)
+template <class T>
+inline constexpr int kQuad = 16 / int(sizeof(T));
+template <class T>
+inline constexpr int kQuads = kLanes<T> / kQuad<T>;
+
+// From each quad in turn `Unit` numbers of a, then of b, from its low or its high half.
+template <class T, int Unit, bool kHigh, int... I>
+Raw<T> unpack(Raw<T> a, Raw<T> b, std::integer_sequence<int, I...>) {
+  constexpr int quad = kQuad<T>;
+  return __builtin_shufflevector(
+      a, b,
+      (I / quad * quad + kHigh * quad / 2 + I % quad / (2 * Unit) * Unit + I % Unit +
+       I / Unit % 2 * kLanes<T>)...);
+}
+
+// Within each quad of kQuad vectors number i of vector j changes places with number j of vector i.
+template <class T>
+[[gnu::always_inline]] inline void turn_quads(Raw<T>* x) {
+  constexpr std::make_integer_sequence<int, kLanes<T>> lanes;
+  if constexpr (kQuad<T> == 2) {
+    Raw<T> a = x[0], b = x[1];
+    x[0] = unpack<T, 1, false>(a, b, lanes), x[1] = unpack<T, 1, true>(a, b, lanes);
+  } else {
+    Raw<T> a = unpack<T, 1, false>(x[0], x[1], lanes), b = unpack<T, 1, true>(x[0], x[1], lanes);
+    Raw<T> c = unpack<T, 1, false>(x[2], x[3], lanes), d = unpack<T, 1, true>(x[2], x[3], lanes);
+    x[0] = unpack<T, 2, false>(a, c, lanes), x[1] = unpack<T, 2, true>(a, c, lanes);
+    x[2] = unpack<T, 2, false>(b, d, lanes), x[3] = unpack<T, 2, true>(b, d, lanes);
+  }
+}
+
+// Quad i of the vector is what stands at at(i).
+template <class T, class At>
+[[gnu::always_inline]] inline Raw<T> load_quads(const At& at) {
+  auto quad = [&](int i) { return _mm_loadu_ps(reinterpret_cast<const float*>(at(i))); };
+#if defined(__AVX512F__)
+  __m512 x = _mm512_insertf32x4(_mm512_castps128_ps512(quad(0)), quad(1), 1);
+  return (Raw<T>)_mm512_insertf32x4(_mm512_insertf32x4(x, quad(2), 2), quad(3), 3);
+#elif defined(__AVX2__)
+  return (Raw<T>)_mm256_insertf128_ps(_mm256_castps128_ps256(quad(0)), quad(1), 1);
+#else
+  return (Raw<T>)quad(0);
+#endif
+}
+
+// Number i of line l, which begins at at(l), becomes lane l of the vector at to + i * pitch.
+template <class T, class At>
+[[gnu::always_inline]] inline void turn_in(const At& at, T* to, int64_t pitch) {
+  each<kQuads<T>>([&](auto q) __attribute__((always_inline)) {
+    Raw<T> x[kQuad<T>];
+    each<kQuad<T>>([&](auto r) __attribute__((always_inline)) {
+      x[r] = load_quads<T>([&](int i) { return at(i * kQuad<T> + r) + q * kQuad<T>; });
+    });
+    turn_quads<T>(x);
+    each<kQuad<T>>([&](auto r) __attribute__((always_inline)) {
+      Vec<T>(x[r]).store(to + (q * kQuad<T> + r) * pitch);
+    });
+  });
+}
+
+// The way back, vectors one after another, those of even number times `even`, others times `odd`.
+template <class T, class At>
+[[gnu::always_inline]] inline void turn_out(const T* from, Vec<T> even, Vec<T> odd, const At& at) {
+  constexpr int kLane = kLanes<T>;
+  tile::Vector<T> block[kLane];
+  each<kLane>(
+      [&](auto l) { block[l] = (Vec<T>::load(from + l * kLane) * (l % 2 ? odd : even)).v; });
+  tile::transpose<T>(block);
+  each<kLane>([&](auto l) { Vec<T>(block[l]).store(at(l)); });
+}
+
 // ---- loading: number i of all lines becomes vector i of the buffer ----
 
 template <class T>
 void load_turned(const Lines<T, const T>& lines, int64_t count, T* buffer) {
   constexpr int kLane = kLanes<T>;
-  for (int64_t i = 0; i < count; i += kLane, buffer += kLane * kLane) {
-    tile::Vector<T> block[kLane];
-    const int64_t rest = count - i;
-    if (FL_LIKELY(rest >= kLane)) {
-#pragma GCC unroll 16
-      for (int l = 0; l < kLane; ++l) block[l] = Vec<T>::load(lines.at[l] + i).v;
-    } else {
-#pragma GCC unroll 16
-      for (int l = 0; l < kLane; ++l) block[l] = Vec<T>::load_partial(lines.at[l] + i, rest).v;
-    }
-    tile::transpose<T>(block);
-    // What lies behind the last number is room of the buffer.
-#pragma GCC unroll 16
-    for (int l = 0; l < kLane; ++l) Vec<T>(block[l]).store(buffer + l * kLane);
+  int64_t i = 0;
+  for (; i + kLane <= count; i += kLane, buffer += kLane * kLane) {
+    turn_in([&](int l) { return lines.at[l] + i; }, buffer, kLane);
   }
-}
-
-// The first n of two vectors of memory that follow each other.
-template <class T>
-Point<T> load_pairs_partial(const T* p, int64_t n) {
-  constexpr int kLane = kLanes<T>;
-  T pairs[2 * kLane] = {};
-  for (int64_t i = 0; i < n; ++i) pairs[i] = p[i];
-  return load_pairs(pairs);
+  if (i == count) return;
+  // What lies behind the last number is room of the buffer.
+  T rest[kLane * kLane];
+  for (int l = 0; l < kLane; ++l)
+    Vec<T>::load_partial(lines.at[l] + i, count - i).store(rest + l * kLane);
+  turn_in([&](int l) { return rest + l * kLane; }, buffer, kLane);
 }
 
 template <class T>
@@ -60,10 +121,8 @@ void load_adjacent(const Lines<T, const T>& lines, int64_t count, T* buffer) {
       Vec<T>::load_partial(from, lines.live).store(buffer);
     return;
   }
-  for (int64_t i = 0; i < count / 2; ++i, from += 2 * lines.step, buffer += 2 * kLane) {
-    bool whole = lines.live == kLane;
-    (whole ? load_pairs(from) : load_pairs_partial(from, 2 * lines.live)).store(buffer);
-  }
+  for (int64_t i = 0; i < count / 2; ++i, from += 2 * lines.step, buffer += 2 * kLane)
+    load_pairs(from, lines.live).store(buffer);
 }
 
 template <class T>
@@ -81,22 +140,15 @@ void store_turned(const Lines<T, T>& lines, int64_t count, const T* buffer, Vec<
                   Vec<T> odd) {
   constexpr int kLane = kLanes<T>;
   for (int64_t i = 0; i < count; i += kLane, buffer += kLane * kLane) {
-    tile::Vector<T> block[kLane];
-#pragma GCC unroll 16
-    for (int l = 0; l < kLane; ++l)
-      block[l] = (Vec<T>::load(buffer + l * kLane) * (l % 2 ? odd : even)).v;
-    tile::transpose<T>(block);
     const int64_t rest = count - i;
     if (FL_LIKELY(rest >= kLane && lines.live == kLane)) {
-#pragma GCC unroll 16
-      for (int l = 0; l < kLane; ++l) Vec<T>(block[l]).store(lines.at[l] + i);
-    } else {
-      T turned[kLane * kLane];
-#pragma GCC unroll 16
-      for (int l = 0; l < kLane; ++l) Vec<T>(block[l]).store(turned + l * kLane);
-      for (int64_t l = 0; l < lines.live; ++l)
-        Vec<T>::load(turned + l * kLane).store_partial(lines.at[l] + i, least(rest, kLane));
+      turn_out(buffer, even, odd, [&](int l) { return lines.at[l] + i; });
+      continue;
     }
+    T turned[kLane * kLane];
+    turn_out(buffer, even, odd, [&](int l) { return turned + l * kLane; });
+    for (int64_t l = 0; l < lines.live; ++l)
+      Vec<T>::load(turned + l * kLane).store_partial(lines.at[l] + i, least(rest, kLane));
   }
 }
 
@@ -112,10 +164,7 @@ void store_adjacent(const Lines<T, T>& lines, int64_t count, const T* buffer, Ve
   }
   for (int64_t i = 0; i < count / 2; ++i, to += 2 * lines.step, buffer += 2 * kLane) {
     Point<T> x = Point<T>::load(buffer);
-    T pairs[2 * kLane];
-    bool whole = lines.live == kLane;
-    store_pairs(whole ? to : pairs, {x.re * even, x.im * odd});
-    for (int64_t l = 0; !whole && l < 2 * lines.live; ++l) to[l] = pairs[l];
+    store_pairs<T>(to, {x.re * even, x.im * odd}, lines.live);
   }
 }
 
@@ -140,11 +189,13 @@ template <bool kToReal, class T>
   low = sum + t, high = conj(sum - t);
 }
 
-template <class T>
-Point<T> fold_root(const FftRoots& roots, int64_t k) {
+// The root of number k for every lane, or those from k on, one per lane.
+template <bool kNeighbours, class T>
+[[gnu::always_inline]] inline Point<T> fold_root(const FftRoots& roots, int64_t k) {
   const T *fine = static_cast<const T*>(roots.fine), *coarse = static_cast<const T*>(roots.coarse);
-  Point<T> root = spread(fine + 2 * (k % roots.step));
-  return k < roots.step ? root : root * spread(coarse + 2 * (k / roots.step));
+  const int64_t high = k >> roots.bits, low = k - (high << roots.bits);
+  Point<T> root = kNeighbours ? load_pairs(fine + 2 * low) : spread(fine + 2 * low);
+  return high ? root * spread(coarse + 2 * high) : root;
 }
 
 // In a buffer of h + 1 elements.
@@ -162,7 +213,7 @@ void fold_lanes(const FftRoots& roots, int64_t h, T* buffer) {
   for (int64_t k = 1; 2 * k <= h; ++k) {
     T *a = buffer + k * kPitch<T>, *b = buffer + (h - k) * kPitch<T>;
     Point<T> low = Point<T>::load(a), high = Point<T>::load(b);
-    fold<kToReal>(low, high, fold_root<T>(roots, k));
+    fold<kToReal>(low, high, fold_root<false, T>(roots, k));
     low.store(a), high.store(b);
   }
 }
@@ -195,14 +246,6 @@ void store_pairs_back(T* p, Point<T> x) {
   store_pairs<T>(p, {reversed(x.re.v, lanes), reversed(x.im.v, lanes)});
 }
 
-// `count` roots from number k on, one per lane.
-template <class T>
-Point<T> fold_roots(const FftRoots& roots, int64_t k) {
-  const T *fine = static_cast<const T*>(roots.fine), *coarse = static_cast<const T*>(roots.coarse);
-  Point<T> root = load_pairs(fine + 2 * (k % roots.step));
-  return k < roots.step ? root : root * spread(coarse + 2 * (k / roots.step));
-}
-
 // One line in memory, elements of `from` times `before` on their way to `to`, and `after`. The two
 // may be the same. What fold_lanes does, with a vector of neighbours.
 template <bool kToReal, class T>
@@ -218,7 +261,7 @@ void fold_line(const FftRoots& roots, int64_t h, const T* from, T* to, Factors<T
     const int64_t back = h - k - kLane + 1;
     Point<T> low = before.of(load_pairs(from + 2 * k));
     Point<T> high = before.of(load_pairs_back(from + 2 * back));
-    fold<kToReal>(low, high, fold_roots<T>(roots, k));
+    fold<kToReal>(low, high, fold_root<true, T>(roots, k));
     store_pairs(to + 2 * k, after.of(low));
     store_pairs_back(to + 2 * back, after.of(high));
   }
@@ -232,7 +275,7 @@ void fold_line(const FftRoots& roots, int64_t h, const T* from, T* to, Factors<T
       }
     }
     Point<T> low = before.of(load_pairs(pairs[0])), high = before.of(load_pairs(pairs[1]));
-    fold<kToReal>(low, high, fold_roots<T>(roots, k));
+    fold<kToReal>(low, high, fold_root<true, T>(roots, k));
     store_pairs(pairs[0], after.of(low)), store_pairs(pairs[1], after.of(high));
     for (int64_t l = 0; l < count; ++l) {
       for (int part = 0; part < 2; ++part) {

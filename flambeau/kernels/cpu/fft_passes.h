@@ -13,7 +13,9 @@ template <class T>
 inline constexpr int64_t kPitch = 2 * Vec<T>::kLanes;
 
 template <int I>
-using Index = std::integral_constant<int, I>;
+struct Index {
+  constexpr operator int() const { return I; }
+};
 // f(0), ... f(N - 1) with constants: arrays indexed by them stay in registers.
 template <int N, class F>
 [[gnu::always_inline]] inline void each(const F& f) {
@@ -156,6 +158,24 @@ void store_pairs(T* p, Point<T> x) {
   Vec<T>(interleave<kLanes<T> / 2>(x.re.v, x.im.v, lanes)).store(p + kLanes<T>);
 }
 
+// The first `lanes` of them alone.
+template <class T>
+Point<T> load_pairs(const T* p, int64_t lanes) {
+  if (FL_LIKELY(lanes >= kLanes<T>)) return load_pairs(p);
+  constexpr std::make_integer_sequence<int, kLanes<T>> all;
+  const int64_t low = least(2 * lanes, kLanes<T>), high = 2 * lanes - low;
+  auto a = Vec<T>::load_partial(p, low).v, b = Vec<T>::load_partial(p + low, high).v;
+  return {pick<0, 2>(a, b, all), pick<1, 2>(a, b, all)};
+}
+template <class T>
+void store_pairs(T* p, Point<T> x, int64_t lanes) {
+  if (FL_LIKELY(lanes >= kLanes<T>)) return store_pairs(p, x);
+  constexpr std::make_integer_sequence<int, kLanes<T>> all;
+  const int64_t low = least(2 * lanes, kLanes<T>);
+  Vec<T>(interleave<0>(x.re.v, x.im.v, all)).store_partial(p, low);
+  Vec<T>(interleave<kLanes<T> / 2>(x.re.v, x.im.v, all)).store_partial(p + low, 2 * lanes - low);
+}
+
 // Lanes side by side in memory, elements `step` numbers apart. A factor of minus one on the
 // imaginary part conjugates: transforms of the other sign are conjugates of conjugates'.
 template <class T>
@@ -210,39 +230,46 @@ template <int R, bool kLast, class T, class From, class To>
   }
 }
 
-// Any odd radix up to kLargest, as butterfly_odd.
+// Any odd radix up to kFftLargestRadix, as butterfly_odd; two pairs of results at a time, since
+// what they are made of comes from memory.
 template <bool kLast, class T, class From, class To>
 [[gnu::flatten]] void run_odd_pass(const FftPass& pass, From from, To to) {
-  constexpr int kLargest = 31;
   const int64_t radix = pass.radix, done = pass.done, rest = pass.rest, pairs = radix / 2;
   const T* roots = static_cast<const T*>(pass.roots);
   const T* twiddles = static_cast<const T*>(pass.twiddles);
   for (int64_t p = 0; p < rest; ++p, twiddles += 2 * (radix - 1)) {
     for (int64_t q = 0; q < done; ++q) {
-      Point<T> sum[kLargest / 2], difference[kLargest / 2];
-      const Point<T> first = from.load(q + done * p);
+      Point<T> sum[kFftLargestRadix / 2], difference[kFftLargestRadix / 2];
+      const Point<T> first = from.load(q + done * p), zero{Vec<T>(0), Vec<T>(0)};
       Point<T> total = first;
       for (int64_t j = 1; j <= pairs; ++j) {
         Point<T> a = from.load(q + done * (p + rest * j));
         Point<T> b = from.load(q + done * (p + rest * (radix - j)));
         sum[j - 1] = a + b, difference[j - 1] = a - b, total = total + sum[j - 1];
       }
+      auto put = [&](int64_t k, Point<T> x) {
+        if constexpr (!kLast) x = x * spread(twiddles + 2 * (k - 1));
+        to.store(q + done * (radix * p + k), x);
+      };
       to.store(q + done * radix * p, total);
-      for (int64_t k = 1; k <= pairs; ++k) {
-        Point<T> even = first, odd{Vec<T>(0), Vec<T>(0)};
-        for (int64_t j = 1, turn = k; j <= pairs; ++j) {
-          Vec<T> c(roots[2 * turn]), s(roots[2 * turn + 1]);
-          even = {fma(c, sum[j - 1].re, even.re), fma(c, sum[j - 1].im, even.im)};
-          odd = {fma(s, difference[j - 1].re, odd.re), fma(s, difference[j - 1].im, odd.im)};
-          turn = turn + k < radix ? turn + k : turn + k - radix;
+      for (int64_t k = 1; k <= pairs; k += 2) {
+        const int64_t step[2] = {k, k < pairs ? k + 1 : k};
+        int64_t turn[2] = {step[0], step[1]};
+        Point<T> even[2] = {first, first}, odd[2] = {zero, zero};
+        for (int64_t j = 0; j < pairs; ++j) {
+          each<2>([&](auto i) {
+            Vec<T> c(roots[2 * turn[i]]), s(roots[2 * turn[i] + 1]);
+            even[i] = {fma(c, sum[j].re, even[i].re), fma(c, sum[j].im, even[i].im)};
+            odd[i] = {fma(s, difference[j].re, odd[i].re), fma(s, difference[j].im, odd[i].im)};
+            turn[i] += step[i];
+            turn[i] -= turn[i] < radix ? 0 : radix;
+          });
         }
-        Point<T> low{even.re - odd.im, even.im + odd.re}, high{even.re + odd.im, even.im - odd.re};
-        if constexpr (!kLast) {
-          low = low * spread(twiddles + 2 * (k - 1));
-          high = high * spread(twiddles + 2 * (radix - k - 1));
-        }
-        to.store(q + done * (radix * p + k), low);
-        to.store(q + done * (radix * p + radix - k), high);
+        each<2>([&](auto i) {
+          if (i == 1 && k == pairs) return;
+          put(step[i], {even[i].re - odd[i].im, even[i].im + odd[i].re});
+          put(radix - step[i], {even[i].re + odd[i].im, even[i].im - odd[i].re});
+        });
       }
     }
   }

@@ -16,10 +16,10 @@ namespace {
 
 using Root = std::complex<double>;
 
-constexpr int64_t kLargestRadix = 31;
+constexpr int64_t kLargestInGrid = 31;  // a chirp is faster than a lone line with larger factors
 constexpr int64_t kLongestWhole = 1 << 13;  // longer ones side by side leave the caches
 constexpr int64_t kFullGrid = 1 << 14;      // larger grids take their roots from two tables
-constexpr int64_t kFoldStep = 512;
+constexpr int kFoldBits = 9;
 constexpr int64_t kKeptBytes = 64 << 20;
 constexpr size_t kKeptPlans = 64;
 
@@ -83,15 +83,15 @@ std::vector<int64_t> radices_of(int64_t n) {
   for (; twos > 4 || twos == 3; twos -= 3) radices.push_back(8);
   for (; twos >= 2; twos -= 2) radices.push_back(4);
   if (twos) radices.push_back(2);
-  for (int64_t r = 3; r <= kLargestRadix; r += 2)
+  for (int64_t r = 3; r <= kFftLargestRadix; r += 2)
     for (; n % r == 0; n /= r) radices.push_back(r);
   if (n > 1) radices.push_back(n);
   return radices;
 }
 
-bool has_passes(int64_t n) {
+int64_t largest_factor(int64_t n) {
   std::vector<int64_t> radices = radices_of(n);
-  return radices.empty() || radices.back() <= kLargestRadix;
+  return radices.empty() ? 1 : radices.back();
 }
 
 FftPasses make_passes(OwnedPlan& plan, int64_t n) {
@@ -147,14 +147,14 @@ void make_grid(OwnedPlan& plan) {
   plan.down = make_passes(plan, rows);
   plan.along = make_passes(plan, columns);
   FftRoots& grid = plan.grid;
-  for (int64_t least = n <= kFullGrid ? rows : int64_t(std::sqrt(double(rows))); grid.step < least;)
-    grid.step *= 2;
-  grid.coarse_count = (rows + grid.step - 1) / grid.step;
+  int64_t least = n <= kFullGrid ? rows : int64_t(std::sqrt(double(rows)));
+  while (grid.step() < least) grid.bits++;
+  grid.coarse_count = (rows + grid.step() - 1) / grid.step();
   auto root = [=](int64_t row, int64_t column) { return root_of(row * (column % columns), n); };
-  grid.fine = plan.filled_vectors(columns, std::min(rows, grid.step), root);
+  grid.fine = plan.filled_vectors(columns, std::min(rows, grid.step()), root);
   if (grid.coarse_count > 1) {
     grid.coarse = plan.filled_vectors(columns, grid.coarse_count, [&](int64_t i, int64_t column) {
-      return root(i * grid.step, column);
+      return root(i * grid.step(), column);
     });
   }
 }
@@ -175,8 +175,8 @@ int64_t padded_length(int64_t n, int lanes, bool doubles) {
 
 std::shared_ptr<const OwnedPlan> kept_plan(int64_t n, bool doubles);
 
-// x[j] c[j] convolved with conj(c), times c[k], c[j] = exp(-pi i j^2 / n): 2 j k = j^2 + k^2 -
-// (j - k)^2.
+// With 2 j k = j^2 + k^2 - (j - k)^2 and c[j] = exp(-pi i j^2 / n) a transform is x[j] c[j],
+// convolved with conj(c), times c[k].
 void make_chirp(OwnedPlan& plan) {
   int64_t n = plan.n, m = padded_length(2 * n - 1, plan.lanes, plan.doubles);
   plan.owned_padded = kept_plan(m, plan.doubles);
@@ -204,21 +204,22 @@ std::shared_ptr<const OwnedPlan> make_plan(int64_t n, bool doubles) {
   plan->n = n;
   plan->doubles = doubles;
   plan->lanes = (16 << int(active_isa)) / (doubles ? 8 : 4);
-  if (has_passes(n)) {
-    plan->has_whole = n <= kLongestWhole;
-    if (plan->has_whole) plan->whole = make_passes(*plan, n);
+  const int64_t factor = largest_factor(n);
+  plan->has_whole = n <= kLongestWhole && factor <= kFftLargestRadix;
+  if (plan->has_whole) plan->whole = make_passes(*plan, n);
+  if (factor <= kLargestInGrid) {
     make_grid(*plan);
   } else {
     make_chirp(*plan);
   }
   FftRoots& fold = plan->fold;
-  fold.step = kFoldStep;
-  fold.coarse_count = n / 2 / kFoldStep + 1;
+  fold.bits = kFoldBits;
+  fold.coarse_count = (n / 2 >> kFoldBits) + 1;
   // A vector may begin at the last of them.
-  fold.fine = plan->filled(std::min(n / 2 + 1, fold.step) + plan->lanes,
+  fold.fine = plan->filled(std::min(n / 2 + 1, fold.step()) + plan->lanes,
                            [=](int64_t k) { return root_of(k, 2 * n); });
   fold.coarse =
-      plan->filled(fold.coarse_count, [=](int64_t k) { return root_of(k * kFoldStep, 2 * n); });
+      plan->filled(fold.coarse_count, [=](int64_t k) { return root_of(k << kFoldBits, 2 * n); });
   return plan;
 }
 

@@ -7,9 +7,11 @@
 
 namespace flambeau {
 
+inline constexpr int64_t kFftLargestRadix = 127;
+
 // One pass of Stockham's self-sorting transform (Cochran et al. 1967). Point j of a butterfly is
-// element q + done (p + rest j), point k goes to element q + done (radix p + k), times
-// exp(-2 pi i p k / (radix rest)).
+// element q + done (p + rest j), point k goes to element q + done (radix p + k), times exp(-2 pi i
+// p k / (radix rest)).
 struct FftPass {
   int64_t radix;
   int64_t done, rest;    // products of the radices before and after
@@ -23,11 +25,12 @@ struct FftPasses {
   FftPass pass[40];
 };
 
-// Root number i is fine[i % step] times coarse[i / step]; coarse[0] is 1. The step is a power of
-// two.
+// Root number i is fine[i % 2^bits] times coarse[i / 2^bits]; coarse[0] is 1.
 struct FftRoots {
   const void *fine = nullptr, *coarse = nullptr;
-  int64_t step = 1, coarse_count = 1;
+  int bits = 0;
+  int64_t coarse_count = 1;
+  [[gnu::always_inline]] int64_t step() const { return int64_t{1} << bits; }
 };
 
 struct FftPlan {
@@ -40,8 +43,8 @@ struct FftPlan {
   // they are counted by rows within a group of columns.
   FftPasses down, along;
   FftRoots grid;
-  // A length with a large prime factor is a convolution with a chirp (Bluestein 1970) of
-  // padded->n points; the spectrum of the chirp is divided by these.
+  // A length with a large prime factor is a convolution with a chirp (Bluestein 1970) of padded->n
+  // points; the spectrum of the chirp is divided by these.
   const FftPlan* padded = nullptr;
   const void *chirp = nullptr, *spectrum = nullptr;
   // exp(-2 pi i k / 2n), k <= n / 2: n complex numbers fold into the spectrum of 2n real ones.
