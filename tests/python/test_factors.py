@@ -6,7 +6,7 @@ import flambeau as torch
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 # Ends of panels and blocks, and what lies beside them.
-SIZES = [1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 300]
+SIZES = [1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 256, 300]
 SHAPES = [(n, n) for n in SIZES] + [
     (1, 40),
     (40, 1),
@@ -180,6 +180,17 @@ def test_eigh_multiplies_to_the_matrix(n, dtype):
     check_near(v * w @ v.mH, a)
     assert (w[:-1] <= w[1:]).all()
     assert torch.equal(torch.linalg.eigh(a.triu(), "U")[0], w)
+    assert torch.equal(torch.linalg.eigh(a.tril() + 1e30 * torch.ones_like(a).triu(1))[0], w)
+
+
+@every_dtype
+@pytest.mark.parametrize("n", [515, 577])
+def test_eigh_of_matrices_that_are_multiplied_in_parts(n, dtype):
+    a = random(n, n, dtype=dtype)
+    a = a + a.mH
+    w, v = torch.linalg.eigh(a)
+    check_orthonormal(v)
+    check_near(v * w @ v.mH, a)
 
 
 SPECTRA = {

@@ -20,9 +20,10 @@ constexpr int64_t kSteps = 60;  // for each eigenvalue; less than two are usual
 template <class T>
 class Tridiagonal {
  public:
-  // a holds the transpose of the Hermitian matrix, whole; room has 3 kWidth n elements.
+  // a holds the transpose of the Hermitian matrix, below its diagonal.
+  static int64_t room(int64_t n) { return (3 * kWidth + kParts) * n; }
   Tridiagonal(T* a, int64_t n, T* room, double* d, double* e) : a_(a), n_(n), d_(d), e_(e) {
-    v_ = room, w_ = v_ + kWidth * n, again_ = w_ + kWidth * n;
+    v_ = room, w_ = v_ + kWidth * n, again_ = w_ + kWidth * n, parts_ = again_ + kWidth * n;
   }
 
   void run(Reflections<T>* kept, T* tau) {
@@ -39,12 +40,15 @@ class Tridiagonal {
   }
 
  private:
+  // A matrix of fewer rows is multiplied by one thread, others in parts.
+  static constexpr int64_t kAlone = 512, kParts = 4;
+
   // Column k, with what the panel that began at `first` has changed, becomes d, e and a
   // reflection; its tau.
   T reduce(int64_t first, int64_t k) {
     const int64_t j = k - first, rest = n_ - k - 1;
     T* x = v_ + j * n_;
-    copy_row(a_ + k * n_ + k, n_ - k, x + k);
+    for (int64_t i = k; i < n_; i++) x[i] = conj(a_[i * n_ + k]);
     T f[kWidth], g[kWidth];
     for (int64_t i = 0; i < j; i++) f[i] = conj(w_[i * n_ + k]), g[i] = conj(v_[i * n_ + k]);
     subtract_rows(x + k, n_ - k, f, 1, v_ + k, n_, j);
@@ -70,15 +74,80 @@ class Tridiagonal {
     return tau;
   }
 
-  // w = the matrix from row and column `from` on, times v.
+  // w = the matrix from row and column `from` on, times v; of it the lower triangle is read, once.
   void multiply_rest(int64_t from, const T* v, T* w) const {
     const int64_t rest = n_ - from;
     const T* corner = a_ + from * (n_ + 1);
-    // Whole fours of rows, so that where they are cut does not show.
-    parallel_for(ceil_div(rest, 4), ceil_div(1 << 14, rest), [&](int64_t begin, int64_t end) {
-      const int64_t i = begin * 4, rows = least(rest, end * 4) - i;
-      dot_rows(corner + i * n_, n_, rows, v, rest, w + i);
+    for (int64_t i = 0; i < rest; i++) w[i] = T(0);
+    if (rest < kAlone) return multiply_triangle(corner, 0, rest, v, w);
+    // Parts of about equal size, in whole fours of rows, whatever the number of threads.
+    constexpr double kCuts[kParts + 1] = {0, 0.5, 0.7071, 0.866, 1};
+    auto cut = [=](int64_t p) {
+      return p == kParts ? rest : int64_t(kCuts[p] * double(rest)) / 4 * 4;
+    };
+    parallel_for(kParts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; p++) {
+        T* part = parts_ + p * n_;
+        for (int64_t i = 0; i < cut(p + 1); i++) part[i] = T(0);
+        multiply_triangle(corner, cut(p), cut(p + 1), v, part);
+      }
     });
+    const T minus(-1);
+    for (int64_t p = 0; p < kParts; p++)
+      subtract_rows(w, cut(p + 1), &minus, 1, parts_ + p * n_, 0, 1);
+  }
+
+  // w += rows first..last of the lower triangle, and their adjoints, times v.
+  void multiply_triangle(const T* a, int64_t first, int64_t last, const T* v, T* w) const {
+    int64_t i = first;
+    for (; i + 4 <= last; i += 4) {
+      multiply_four(a + i * n_, i, v, w);
+      for (int64_t r = i; r < i + 4; r++) multiply_row(a + r * n_, i, r, v, w);
+    }
+    for (; i < last; i++) multiply_row(a + i * n_, 0, i, v, w);
+  }
+  // Elements first..i of row i.
+  void multiply_row(const T* row, int64_t first, int64_t i, const T* v, T* w) const {
+    T sum = T(real_part(row[i])) * v[i];
+    for (int64_t c = first; c < i; c++) {
+      sum += conj(row[c]) * v[c];
+      w[c] += row[c] * v[i];
+    }
+    w[i] += sum;
+  }
+  // Four rows up to column `count`, which is the number of the first.
+  void multiply_four(const T* a, int64_t count, const T* v, T* w) const {
+    using V = Vec<RealOf<T>>;
+    const Factor<T> f[4] = {Factor<T>(v[count]), Factor<T>(v[count + 1]), Factor<T>(v[count + 2]),
+                            Factor<T>(v[count + 3])};
+    const RealOf<T>* rows[4] = {reals(a), reals(a + n_), reals(a + 2 * n_), reals(a + 3 * n_)};
+    const RealOf<T>* x = reals(v);
+    RealOf<T>* y = reals(w);
+    DotSum<T> sums[4];
+    const int64_t all = count * kReals<T>;
+    int64_t i = 0;
+    for (; i + V::kLanes <= all; i += V::kLanes) {
+      const V part = V::load(x + i), turned = DotSum<T>::turned(part);
+      V sum = V::load(y + i);
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; r++) {
+        const V element = V::load(rows[r] + i);
+        sums[r].add(element, part, turned);
+        sum = f[r].add(element, sum);
+      }
+      sum.store(y + i);
+    }
+    if (const int64_t left = all - i) {
+      const V part = V::load_partial(x + i, left), turned = DotSum<T>::turned(part);
+      V sum = V::load_partial(y + i, left);
+      for (int r = 0; r < 4; r++) {
+        const V element = V::load_partial(rows[r] + i, left);
+        sums[r].add(element, part, turned);
+        sum = f[r].add(element, sum);
+      }
+      sum.store_partial(y + i, left);
+    }
+    for (int r = 0; r < 4; r++) w[count + r] += sums[r].total();
   }
 
   void subtract_panel(int64_t from) {
@@ -90,11 +159,16 @@ class Tridiagonal {
       left = static_cast<T*>(scratch(Scratch::Panel, sizeof(T) * size_t(2 * kWidth * n_)));
       for (int64_t i = 0; i < 2 * kWidth * n_; i++) left[i] = conj(v_[i]);
     }
-    multiply_into(a_ + from * (n_ + 1), n_, rest, rest, 2 * kWidth, left + from, 1, n_, right, n_,
-                  -1, 1);
+    // Only blocks that touch the lower triangle are needed.
+    constexpr int64_t kBlock = 192;
+    for (int64_t i = 0; i < rest; i += kBlock) {
+      const int64_t rows = least(kBlock, rest - i);
+      multiply_into(a_ + (from + i) * n_ + from, n_, rows, i + rows, 2 * kWidth, left + from + i, 1,
+                    n_, right, n_, -1, 1);
+    }
   }
 
-  T *a_, *v_, *w_, *again_;
+  T *a_, *v_, *w_, *again_, *parts_;
   int64_t n_;
   double *d_, *e_;
 };
@@ -173,16 +247,15 @@ class Values {
   Turns<R>& turns_;
 };
 
-// The transpose of the matrix, whole, from one triangle; scaled.
+// The transpose of the matrix on and below its diagonal, zeros above.
 template <class T>
 void complete(T* a, int64_t n, bool upper) {
   for (int64_t i = 0; i < n; i++) {
     a[i * n + i] = T(real_part(a[i * n + i]));
     for (int64_t j = 0; j < i; j++) {
       T &low = a[i * n + j], &high = a[j * n + i];
-      const T given = upper ? high : low;  // (j, i) of the matrix or (i, j)
-      low = upper ? given : conj(given);
-      high = conj(low);
+      low = upper ? high : conj(low);
+      high = T(0);
     }
   }
 }
@@ -195,7 +268,7 @@ bool eigh_one(T* a, double* values, int64_t n, bool upper, bool vectors) {
   for (int64_t i = 0; scale != 1 && i < n * n; i++) a[i] = a[i] * T(R(scale));
   const int64_t row = padded_row<T>(n);
   const size_t set = vectors ? Reflections<T>::elements(n - 1, n - 1) : 0;
-  const size_t room = size_t(most(3 * kWidth * n, int64_t(Reflections<T>::room(n))));
+  const size_t room = size_t(most(Tridiagonal<T>::room(n), int64_t(Reflections<T>::room(n))));
   T* memory = static_cast<T*>(scratch(
       Scratch::Reflectors, sizeof(T) * (set + room + size_t(n)) + sizeof(double) * 3 * size_t(n)));
   double *d = reinterpret_cast<double*>(memory), *e = d + n;

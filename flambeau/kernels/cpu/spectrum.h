@@ -48,7 +48,9 @@ inline void set_identity(T* a, int64_t rows, int64_t columns) {
 template <class T>
 inline int64_t padded_row(int64_t count) {
   constexpr int64_t kLanes = Vec<RealOf<T>>::kLanes;
-  return ceil_div(count * kReals<T>, kLanes) * kLanes;
+  const int64_t row = ceil_div(count * kReals<T>, kLanes) * kLanes;
+  // Rows whole pages apart would push each other out of the cache.
+  return row * int64_t(sizeof(RealOf<T>)) % 1024 == 0 ? row + kLanes : row;
 }
 
 // Columns of a (rows x columns) become rows of y, and back in another order; tile by tile.

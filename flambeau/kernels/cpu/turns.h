@@ -16,19 +16,20 @@ template <class R>
 class Turns {
  public:
   // Rows of y are `row` numbers apart, a multiple of the lanes; null y: nothing is turned. Each
-  // list of one thread has its own slot.
-  Turns(Scratch slot, R* y, int64_t row, int64_t longest)
-      : y_(y), row_(row), most_(8192 + longest) {
+  // list of one thread has its own slot. `longest`: the turns of a sweep, at most.
+  Turns(Scratch slot, R* y, int64_t row, int64_t longest) : y_(y), row_(row) {
     if (!y) return;
-    const size_t bytes = size_t(most_) * (2 * sizeof(R) + sizeof(Sweep));
+    const int64_t several = 4 * longest * longest;
+    most_ = (several < kTurns ? several : kTurns) + longest;
+    const size_t bytes = kSweeps * sizeof(Sweep) + size_t(most_) * 2 * sizeof(R);
     sweeps_ = static_cast<Sweep*>(scratch(slot, bytes));
-    factors_ = reinterpret_cast<R*>(sweeps_ + most_);
+    factors_ = reinterpret_cast<R*>(sweeps_ + kSweeps);
   }
 
   // A new sweep, of at most `longest` turns.
   void begin(int64_t from, int64_t step, int64_t longest) {
     if (!y_) return;
-    if (turns_ + longest > most_) flush();
+    if (turns_ + longest > most_ || count_ == kSweeps) flush();
     if (!count_ || sweeps_[count_ - 1].count) count_++;
     sweeps_[count_ - 1] = {from, step, turns_, 0};
   }
@@ -59,6 +60,8 @@ class Turns {
 
  private:
   using V = Vec<R>;
+  // As many as stay in L2 beside a strip.
+  static constexpr int64_t kTurns = 32768, kSweeps = 1024;
   static constexpr int kStrips = kVecBytes == 64 ? 4 : 2;
 
   template <int S>
@@ -143,7 +146,7 @@ class Turns {
 
   R* y_;
   R* factors_ = nullptr;
-  int64_t row_, most_;
+  int64_t row_, most_ = 0;
   Sweep* sweeps_ = nullptr;
   int64_t turns_ = 0, count_ = 0;
 };
