@@ -70,6 +70,27 @@ std::tuple<Tensor, Tensor> qr_impl(const Tensor& self, bool some) {
   return linalg_qr(self, some ? "reduced" : "complete");
 }
 
+// Q c or Q^H c, of the reflections that geqrf packs. A block of them is I - V T V^H with
+// T = (I + D S)^-1 D, D the diagonal matrix of tau and S what V^H V has above its diagonal. Source:
+// Joffrain, Low, Quintana-Orti, van de Geijn and Robey 2006.
+Tensor times_reflections(const Tensor& packed, const Tensor& tau, const Tensor& c, bool adjointly) {
+  constexpr int64_t kBlock = 64;
+  int64_t m = packed.size(-2), k = tau.size(-1), blocks = (k + kBlock - 1) / kBlock;
+  Tensor ones = eye(m, k, packed.dtype(), std::nullopt, packed.device());
+  Tensor all = tril(narrow(packed, -1, 0, k), -1) + ones, result = c;
+  for (int64_t step = 0; step < blocks; step++) {
+    int64_t first = (adjointly ? step : blocks - 1 - step) * kBlock;
+    int64_t width = std::min(kBlock, k - first);
+    Tensor v = narrow(all, -1, first, width), d = unsqueeze(narrow(tau, -1, first, width), -1);
+    Tensor v_h = adjoint(v), ds = d * triu(matmul(v_h, v), 1), along = matmul(v_h, result);
+    Tensor turned = adjointly
+                        ? conj(d) * linalg_solve_triangular(adjoint(ds), along, false, true, true)
+                        : linalg_solve_triangular(ds, d * along, true, true, true);
+    result = result - matmul(v, turned);
+  }
+  return result;
+}
+
 Tensor householder_product_impl(const Tensor& input, const Tensor& tau) {
   constexpr auto op = "linalg.householder_product";
   check_matrix(op, input);
@@ -86,13 +107,7 @@ Tensor householder_product_impl(const Tensor& input, const Tensor& tau) {
              input.sizes(), tau.sizes());
   Tensor identity = eye(m, n, input.dtype(), std::nullopt, input.device());
   Tensor q = _depends(clone(expand(identity, input.sizes())), input);
-  Tensor below = tril(input, -1);
-  for (int64_t k = tau.size(-1) - 1; k >= 0; k--) {
-    Tensor v = narrow(below, -1, k, 1) + narrow(identity, -1, k, 1);
-    Tensor scaled = unsqueeze(narrow(tau, -1, k, 1), -1) * v;
-    q = q - matmul(scaled, matmul(adjoint(v), q));
-  }
-  return q;
+  return times_reflections(input, tau, q, /*adjointly=*/false);
 }
 
 }  // namespace flambeau::ops

@@ -272,15 +272,7 @@ Tensor ormqr_impl(const Tensor& self, const Tensor& input2, const Tensor& input3
            "{}: the factors' rows {} must fit the product's size {}", op, m,
            input3.size(left ? -2 : -1));
   if (!left) return adjoint(ormqr(self, input2, adjoint(input3), true, !transposed));
-  Tensor below = tril(self, -1), result = input3;
-  Tensor diagonals = eye(m, self.size(-1), self.dtype(), std::nullopt, self.device());
-  for (int64_t step = 0; step < k; step++) {
-    int64_t i = transposed ? step : k - 1 - step;
-    Tensor v = narrow(below, -1, i, 1) + narrow(diagonals, -1, i, 1);
-    Tensor tau = unsqueeze(narrow(input2, -1, i, 1), -1);
-    result = result - matmul((transposed ? conj(tau) : tau) * v, matmul(adjoint(v), result));
-  }
-  return k ? result : clone(result);
+  return k ? times_reflections(self, input2, input3, transposed) : clone(input3);
 }
 
 Tensor tensorinv_impl(const Tensor& self, int64_t ind) {

@@ -22,6 +22,9 @@ void check_square(std::string_view op, const Tensor& a);
 // LinAlgError where a factorisation stopped: `info` holds 0 or the place, one for each matrix.
 void check_info(std::string_view op, const Tensor& info, std::string_view what);
 
+// Q c or Q^H c, with the reflections that Q is made of packed as geqrf does.
+Tensor times_reflections(const Tensor& packed, const Tensor& tau, const Tensor& c, bool adjointly);
+
 // The sizes of a with other numbers of rows and columns; without the last dims.
 Ints with_matrix(const Tensor& a, int64_t rows, int64_t columns);
 Ints batch_sizes(const Tensor& a, int64_t dropped = 2);

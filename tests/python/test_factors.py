@@ -290,3 +290,16 @@ def test_complex_products_are_those_of_their_parts(m, n, k, dtype):
         if dtype.is_complex:
             check_near(found.imag, a.real @ b.imag + a.imag @ b.real, 8)
             check_near((x.conj() @ y).real, a.real @ b.real + a.imag @ b.imag, 8)
+
+
+@every_dtype
+@pytest.mark.parametrize("m, n", [(1, 1), (63, 63), (64, 64), (65, 65), (130, 70), (70, 130)])
+def test_packed_reflections_make_q(m, n, dtype):
+    a, k = random(m, n, dtype=dtype), min(m, n)
+    packed, tau = torch.geqrf(a)
+    q = torch.linalg.qr(a, "complete")[0]
+    check_near(torch.linalg.householder_product(packed[:, :k], tau), q[:, :k])
+    right = random(m, 5, dtype=dtype, seed=1)
+    check_near(torch.ormqr(packed, tau, right), q @ right)
+    check_near(torch.ormqr(packed, tau, right, transpose=True), q.mH @ right)
+    check_near(torch.ormqr(packed, tau, right.mH, left=False), right.mH @ q)
