@@ -53,17 +53,40 @@ inline Vec<float> erf(Vec<float> x) {
   return select(a < 0.9277, small, with_sign_of(x, large));
 }
 
-// The normal distribution function. For floats 2^P(|x|), P a fit of its logarithm, which falls
-// without end where the function is zero.
+// The normal distribution's part beyond a >= 0.
+#if defined(__AVX512F__)
+inline Vec<float> normal_tail(Vec<float> a) {
+  Vec<float> t = fma(a, Vec<float>(4), Vec<float>(kRounder<float>));
+  Vec<float> d = fma(t - kRounder<float>, Vec<float>(-0.25), a),
+             p = look_up(kNormalTails[5], bits(t));
+#pragma GCC unroll 4
+  for (int k = 4; k > 0; k--) p = fma(p, d, look_up(kNormalTails[k], bits(t)));
+  // Beyond the end, where less than 1e-14 is left, it is zero.
+  __mmask16 within = _mm512_cmp_ps_mask(a.v, Vec<float>(kNormalEnd).v, _CMP_NGE_UQ);
+  return Raw<float>(_mm512_maskz_fmadd_ps(within, p.v, d.v, look_up(kNormalTails[0], bits(t)).v));
+}
+#else
+// 2^P(a), P a fit of the logarithm, which falls without end where the function is zero.
+inline Vec<float> normal_tail(Vec<float> a) {
+  return exp2(polynomial(a, -0.9999999876, -1.151104881, -0.4592161714, -0.05245119805,
+                         0.006953676639, 2.306604523e-6, -0.0002851885108, 7.949214225e-5,
+                         -1.175305315e-5, 9.58083227e-7, -3.375036211e-8));
+}
+#endif
+// The normal distribution function.
 inline Vec<double> normal_distribution(Vec<double> x) {
   return 0.5 * (1 + erf(x * 0.70710678118654752));
 }
 inline Vec<float> normal_distribution(Vec<float> x) {
-  Vec<float> p = polynomial(abs(x), -0.9999999876, -1.151104881, -0.4592161714, -0.05245119805,
-                            0.006953676639, 2.306604523e-6, -0.0002851885108, 7.949214225e-5,
-                            -1.175305315e-5, 9.58083227e-7, -3.375036211e-8);
-  Vec<float> tail = exp2(p);
+  Vec<float> tail = normal_tail(abs(x));
   return select(x < 0, tail, 1 - tail);
+}
+// x times it: for floats max(x, 0) - |x| tail, where |x| is bounded above zero; NaN at minus
+// infinity.
+inline Vec<double> normal_product(Vec<double> x) { return x * normal_distribution(x); }
+inline Vec<float> normal_product(Vec<float> x) {
+  Vec<float> a = abs(clamp_above(x, 15)), positive = greater_raw(x.v, Vec<float>(0).v);
+  return with_sign_of(x, fma(-a, normal_tail(a), positive));
 }
 
 inline Vec<double> erfc(Vec<double> x) {

@@ -170,31 +170,35 @@ inline Doubled<float> turned_sine(const TurnedAngle& a, Vec<float> sine, Vec<flo
   return {high, low + fma(cosine, a.r, sine - high)};
 }
 
+// y, but z(x) in the lanes whose angle is too large: an element's bits do not depend on its
+// neighbours.
+template <class F>
+inline Vec<float> beyond_turns(Vec<float> x, Vec<float> y, F z) {
+  if (FL_LIKELY(!any_beyond(x, kLargestTurn))) return y;
+  return select(abs(x) <= kLargestTurn, y, z(x));
+}
+
 inline Vec<float> sin(Vec<float> x) {
-  if (FL_UNLIKELY(any_beyond(x, kLargestTurn))) return sin_by_double(x);
   TurnedAngle a = turn_back(x);
   Vec<float> sine = look_up(kSines, a.n), cosine = look_up(kSines, a.n + 8);
   Doubled<float> s = turned_sine(a, sine, look_up(kSinesLost, a.n), cosine);
-  return select(x == 0, x, s.high + s.low);
+  return beyond_turns(x, select(x == 0, x, s.high + s.low), sin_by_double);
 }
 inline Vec<float> cos(Vec<float> x) {
-  if (FL_UNLIKELY(any_beyond(x, kLargestTurn))) return cos_by_double(x);
   TurnedAngle a = turn_back(x);
   Vec<float> sine = look_up(kSines, a.n), cosine = look_up(kSines, a.n + 8);
   Doubled<float> c = turned_sine(a, cosine, look_up(kSinesLost, a.n + 8), -sine);
-  return c.high + c.low;
+  return beyond_turns(x, c.high + c.low, cos_by_double);
 }
 inline Vec<float> tan(Vec<float> x) {
-  if (FL_UNLIKELY(any_beyond(x, kLargestTurn))) return tan_by_double(x);
   TurnedAngle a = turn_back(x);
   Vec<float> sine = look_up(kSines, a.n), cosine = look_up(kSines, a.n + 8);
   Doubled<float> s = turned_sine(a, sine, look_up(kSinesLost, a.n), cosine);
   Doubled<float> c = turned_sine(a, cosine, look_up(kSinesLost, a.n + 8), -sine);
-  s = sum_ordered(s.high, s.low);
   c = sum_ordered(c.high, c.low);
   Vec<float> inverse = reciprocal_near(c.high), q = s.high * inverse;
   Vec<float> rest = fma(-q, c.high, s.high) + fma(-q, c.low, s.low);
-  return select(x == 0, x, fma(rest, inverse, q));
+  return beyond_turns(x, select(x == 0, x, fma(rest, inverse, q)), tan_by_double);
 }
 #else
 inline Vec<float> sin(Vec<float> x) { return sin_by_double(x); }
@@ -246,9 +250,29 @@ inline Vec<double> atan2_by(Kernel kernel, Vec<double> y, Vec<double> x) {
 }
 inline Vec<double> atan(Vec<double> x) { return atan_by(atan_kernel, x); }
 inline Vec<double> atan2(Vec<double> y, Vec<double> x) { return atan2_by(atan_kernel, y, x); }
+#if defined(__AVX512F__)
+// Above 1 a quarter turn less the arc of 1 / x. Of the large terms the sums' errors are kept.
+inline Vec<float> atan(Vec<float> x) {
+  Vec<float> a = abs(x);
+  auto steep = a > 1;
+  Vec<float> z = select(steep, reciprocal_near(clamp_above(a, 0x1p100)), a);
+  Vec<float> t = fma(z, Vec<float>(15), Vec<float>(kRounder<float>));
+  Vec<float> d = fma(t - kRounder<float>, Vec<float>(-0x1.111112p-4), z);
+  Vec<float> p = look_up(kArcs[6], t);
+#pragma GCC unroll 4
+  for (int k = 5; k > 1; k--) p = fma(p, d, look_up(kArcs[k], t));
+  Doubled<float> arc = sum_ordered(look_up(kArcs[0], t), d);
+  arc.low = arc.low + fma(p, d, look_up(kArcs[1], t));
+  Vec<float> turned = select(steep, Vec<float>(-0.0), 0);
+  Doubled<float> y = sum_ordered(select(steep, Vec<float>(kHalfPi), 0), arc.high ^ turned);
+  Vec<float> low = select(steep, Vec<float>(kHalfPi - double(float(kHalfPi))), 0);
+  return with_sign_of(x, y.high + (y.low + (low + (arc.low ^ turned))));
+}
+#else
 inline Vec<float> atan(Vec<float> x) {
   return through_double([](auto v) { return atan_by(atan_short, v); }, x);
 }
+#endif
 inline Vec<float> atan2(Vec<float> y, Vec<float> x) {
   return through_double([](auto v, auto w) { return atan2_by(atan_short, v, w); }, y, x);
 }
@@ -287,6 +311,51 @@ inline Vec<double> acos(Vec<double> x) {
   Vec<double> small = kHalfPi - (copysign(r.root, x) - (kHalfPiLow - copysign(r.tail, x)));
   return select(r.large, large, small);
 }
+#if defined(__AVX512F__)
+// In floats alone, where the root, what it lacks and the tail are kept apart.
+struct AsinFloatParts {
+  Vec<float>::Mask large;
+  Vec<float> root, tail;
+};
+inline AsinFloatParts reduce_asin_float(Vec<float> a) {
+  auto large = a > 0.5;
+  Vec<float> z = select(large, fma(a, Vec<float>(-0.5), Vec<float>(0.5)), a * a);
+  __mmask16 positive = _mm512_cmp_ps_mask(z.v, Vec<float>(0).v, _CMP_NEQ_UQ);
+  Vec<float> near = Raw<float>(_mm512_maskz_rsqrt14_ps(positive, z.v));
+  Vec<float> root = z * near, half = near * 0.5;
+  Vec<float> rest = fma(-root, half, Vec<float>(0.5));
+  root = fma(root, rest, root);
+  half = fma(half, rest, half);
+  Vec<float> lost = select(large, fma(-root, root, z) * half, 0);
+  root = select(large, root, a);
+  Vec<float> p = polynomial(z, 0.16666659872435632, 0.075005108983809882, 0.044515721805137687,
+                            0.031817609319869863, 0.014402593455587297, 0.037565232003392963);
+  return {large, root, fma(root * z, p, lost)};
+}
+// base + factor (root + tail), where the base is larger and the factor a power of two.
+inline Vec<float> join_asin(const AsinFloatParts& parts, Vec<float> base, Vec<float> base_low,
+                            Vec<float> factor) {
+  Doubled<float> y = sum_ordered(base, parts.root * factor);
+  return y.high + (y.low + fma(parts.tail, factor, base_low));
+}
+inline constexpr double kHalfPiLost = kHalfPi - double(float(kHalfPi));
+inline Vec<float> asin(Vec<float> x) {
+  AsinFloatParts parts = reduce_asin_float(abs(x));
+  auto large = parts.large;
+  return with_sign_of(
+      x, join_asin(parts, select(large, Vec<float>(kHalfPi), 0),
+                   select(large, Vec<float>(kHalfPiLost), 0), select(large, Vec<float>(-2), 1)));
+}
+inline Vec<float> acos(Vec<float> x) {
+  AsinFloatParts parts = reduce_asin_float(abs(x));
+  auto large = parts.large;
+  // In quarter turns: 0 or 2 where the argument is large, by its sign, else 1.
+  auto negative = x < 0;
+  Vec<float> turns = select(large, select(negative, Vec<float>(2), 0), 1);
+  Vec<float> factor = select(large, Vec<float>(2), -1) ^ (x & Vec<float>(-0.0));
+  return join_asin(parts, turns * kHalfPi, turns * kHalfPiLost, factor);
+}
+#else
 // For floats a shorter series and no correction.
 inline AsinParts reduce_asin_short(Vec<double> a) {
   auto large = a > 0.5;
@@ -315,6 +384,7 @@ inline Vec<float> acos(Vec<float> x) {
       },
       x);
 }
+#endif
 
 // sin(pi x) / (pi x), 1 at 0.
 template <Floating T>

@@ -61,7 +61,7 @@ struct SoftplusBackward {
 struct Gelu {
   template <class V>
   V operator()(V x) const {
-    return x * normal_distribution(x);
+    return normal_product(x);
   }
 };
 struct GeluBackward {

@@ -232,6 +232,21 @@ TEST(Math, angles_next_to_quarter_turns) {
   }
 }
 
+// Large angles take a longer way, alone.
+TEST(Math, large_angles_leave_their_neighbours_alone) {
+  for (int isa = 0; isa <= int(detect_isa()); ++isa) {
+    for (const char* name : {"sin", "cos", "tan"}) {
+      std::vector<float> x(16), before(16), after(16);
+      for (int i = 0; i < 16; ++i) x[size_t(i)] = float(i * 48.7 - 350);
+      ASSERT_TRUE(eval_float.variants[isa](name, x.data(), x.data(), before.data(), 16));
+      x[5] = before[5] = 1e5f;
+      ASSERT_TRUE(eval_float.variants[isa](name, x.data(), x.data(), after.data(), 16));
+      after[5] = 1e5f;
+      EXPECT_EQ(before, after) << name << " v" << isa + 2;
+    }
+  }
+}
+
 TEST(Math, logarithms_of_powers_are_whole) {
   for (int isa = 0; isa <= int(detect_isa()); ++isa) {
     for (int k = -120; k <= 120; k += 8) {
