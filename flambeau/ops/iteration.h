@@ -1,5 +1,7 @@
 // Elementwise iteration over strided operands: dims sorted, merged and cut into rows.
 #pragma once
+#include <algorithm>
+
 #include "flambeau/core/tensor.h"
 #include "flambeau/core/threadpool.h"
 
@@ -24,6 +26,7 @@ class Iteration {
   int count = 0;
   Operand operands[kMaxOperands];
   int64_t inner() const { return sizes_[0]; }
+  int64_t next() const { return ndim_ > 1 ? sizes_[1] : 1; }  // size of the dim after the innermost
 
   // Calls row(addresses, n) for runs along the innermost dim, in parallel.
   template <class F>
@@ -37,6 +40,22 @@ class Iteration {
     int64_t rows = kGrain / inner();
     parallel_for(outer, rows > 0 ? rows : 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) call(row, i, 0, inner());
+    });
+  }
+
+  // Calls block(addresses, rows, n) for up to `most` neighbours along the next dim at once, in
+  // parallel.
+  template <class F>
+  void for_blocks(int64_t most, const F& block) const {
+    int64_t blocks = (next() + most - 1) / most, outer = blocks;
+    for (int d = 2; d < ndim_; d++) outer *= sizes_[d];
+    int64_t grain = kGrain / (most * inner());
+    parallel_for(outer, grain > 0 ? grain : 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        int64_t first = i % blocks * most, rows = std::min(most, next() - first);
+        auto all = [&](char* const* at, int64_t n) { block(at, rows, n); };
+        call(all, i / blocks * next() + first, 0, inner());
+      }
     });
   }
 

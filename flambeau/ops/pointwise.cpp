@@ -261,19 +261,83 @@ bool has_plain_rows(const Call& call, const Iteration& it) {
   return true;
 }
 
+// A run along the innermost dim, with or without tiles.
+void run_row(const Call& call, const Iteration& it, bool plain, char* const* at, int64_t n) {
+  if (!plain) return run_tiles(call, it, at, n);
+  const void* in[kMaxOperands];
+  for (int k = 1; k < it.count; k++) in[k - 1] = at[k];
+  call.run_row(at[0], in, n);
+}
+
+// An input whose next dim is the contiguous one: along the innermost every element would cost a
+// cache line.
+bool lies_across(const Operand& o) {
+  int64_t width = itemsize(o.dtype);
+  return o.strides[0] != width && o.strides[0] != 0 && o.strides[1] == width;
+}
+
+// As many rows as elements of an input that lies across fill a line, and so many columns that two
+// such blocks stay in L1.
+constexpr int64_t kLine = 64, kBlockColumns = 256;
+constexpr int kMostAcross = 2;
+
+// The rows of a block; 0 where rows one by one will do.
+int64_t block_rows(const Iteration& it) {
+  int across = 0;
+  int64_t rows = kLine;
+  for (int k = 1; k < it.count; k++) {
+    if (it.next() == 1 || !lies_across(it.operands[k])) continue;
+    rows = std::min(rows, kLine / itemsize(it.operands[k].dtype));
+    across++;
+  }
+  bool pays = across > 0 && across <= kMostAcross && it.next() >= rows / 2 && it.inner() >= 16 &&
+              it.inner() <= 2 * kGrain;
+  return pays ? rows : 0;
+}
+
+// Rows of a plane, a block at a time: what lies across is turned into a tile first.
+void run_blocks(const Call& call, const Iteration& it, char* const* at, int64_t rows, int64_t n) {
+  alignas(64) char turned[kMostAcross][kLine * kBlockColumns];
+  Iteration straight = it;
+  for (int k = 1; k < it.count; k++) {
+    if (lies_across(it.operands[k]))
+      straight.operands[k].strides[0] = itemsize(it.operands[k].dtype);
+  }
+  bool plain = has_plain_rows(call, straight);
+  for (int64_t start = 0; start < n; start += kBlockColumns) {
+    int64_t columns = std::min(kBlockColumns, n - start);
+    char* from[kMaxOperands];
+    int64_t row_step[kMaxOperands];
+    int across = 0;
+    for (int k = 0; k < it.count; k++) {
+      const Operand& o = it.operands[k];
+      from[k] = at[k] + start * o.strides[0];
+      row_step[k] = o.strides[1];
+      if (k == 0 || !lies_across(o)) continue;
+      row_step[k] = kBlockColumns * itemsize(o.dtype);
+      turn_block(itemsize(o.dtype), from[k], o.strides[0], turned[across], row_step[k], rows,
+                 columns);
+      from[k] = turned[across++];
+    }
+    for (int64_t r = 0; r < rows; r++) {
+      run_row(call, straight, plain, from, columns);
+      for (int k = 0; k < it.count; k++) from[k] += row_step[k];
+    }
+  }
+}
+
 void iterate(const Call& call, const Tensor& result, Inputs inputs) {
   if (result.numel() == 0 || !result->data) return;
   Iteration it(result.sizes());
   it.add(result);
   for (const Tensor* t : inputs) it.add(*t);
   it.plan();
+  if (int64_t most = block_rows(it)) {
+    return it.for_blocks(
+        most, [&](char* const* at, int64_t rows, int64_t n) { run_blocks(call, it, at, rows, n); });
+  }
   bool plain = has_plain_rows(call, it);
-  it.for_rows([&](char* const* at, int64_t n) {
-    if (!plain) return run_tiles(call, it, at, n);
-    const void* in[kMaxOperands];
-    for (int k = 1; k < it.count; k++) in[k - 1] = at[k];
-    call.run_row(at[0], in, n);
-  });
+  it.for_rows([&](char* const* at, int64_t n) { run_row(call, it, plain, at, n); });
 }
 
 // All operands contiguous, of one shape and as the loop takes them: no iteration is needed.

@@ -260,3 +260,36 @@ def test_logcumsumexp_of_one_complex_number_is_that_number():
     assert torch.logcumsumexp(torch.zeros(2, 0, dtype=torch.complex64), 1).shape == (2, 0)
     with pytest.raises(IndexError, match="dim must be in"):
         torch.logcumsumexp(z, 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "float64", "complex128"])
+def test_operands_that_lie_across(dtype):
+    def numbers(*sizes):
+        return (torch.arange(math.prod(sizes)) % 97).reshape(sizes).to(getattr(torch, dtype))
+
+    for rows, columns in [(2, 70), (7, 16), (17, 40), (100, 300), (40, 513), (5, 70_000)]:
+        x, across = numbers(rows, columns), numbers(columns, rows).t()
+        assert torch.equal(x + across, x + across.contiguous())
+        assert torch.equal(x * across.int(), x * across.int().contiguous())
+        into = torch.zeros(rows, columns + 1, dtype=x.dtype)[:, 1:]
+        torch.mul(x, across, out=into)
+        assert torch.equal(into, x * across.contiguous())
+        third = across.to(torch.float64) if dtype != "complex128" else across
+        wanted = torch.where(x.abs() > 3, third.contiguous(), across.contiguous())
+        assert torch.equal(torch.where(x.abs() > 3, third, across), wanted)
+    cube = numbers(6, 20, 33)
+    turned = numbers(33, 20, 6).permute(2, 1, 0)
+    assert torch.equal(cube - turned, cube - turned.contiguous())
+    turned = numbers(6, 33, 20).permute(0, 2, 1)
+    assert torch.equal(cube - turned, cube - turned.contiguous())
+
+
+def test_gelu_keeps_its_digits_below_zero():
+    x = torch.linspace(-5, 5, 1281)
+    exact = [v * math.erfc(-v / math.sqrt(2)) / 2 for v in x.tolist()]
+    for got, wanted in zip(F.gelu(x).tolist(), exact, strict=True):
+        assert got == pytest.approx(wanted, rel=1e-5, abs=1e-30)
+    assert F.gelu(torch.tensor([7.875, -7.875])).tolist() == pytest.approx([7.875, 0], abs=1e-12)
+    ends = F.gelu(torch.tensor([-100.0, -0.0, 0.0, 20.0, math.inf]))
+    assert ends.tolist() == [0, 0, 0, 20, math.inf]
+    assert ends.signbit().tolist() == [True, True, False, False, False]

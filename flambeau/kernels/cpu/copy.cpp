@@ -189,9 +189,31 @@ void prefetch_tile(const T* x, int64_t stride, int64_t rows) {
   }
 }
 
-// dst[r * dst_stride + c] = src[c * src_stride + r] for r < rows, c < cols, at most kTile of each.
-// The source goes through a dense buffer: with a stride of some power of two its rows would fight
-// for the same few cache lines.
+// dst[r * dst_stride + c] = src[c * src_stride + r] for r < rows, c < cols.
+template <class T>
+void turn(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
+          int64_t cols) {
+  int64_t whole_rows = 0, whole_cols = 0;
+  if constexpr (sizeof(T) < 16) {
+    constexpr int n = kLanes<T>;
+    whole_rows = rows - rows % n;
+    whole_cols = cols - cols % n;
+    for (int64_t c = 0; c < whole_cols; c += n) {
+      for (int64_t r = 0; r < whole_rows; r += n) {
+        transpose_square(src + c * src_stride + r, src_stride, dst + r * dst_stride + c,
+                         dst_stride);
+      }
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) {
+      dst[r * dst_stride + c] = src[c * src_stride + r];
+    }
+  }
+}
+
+// The same for at most kTile of each. The source goes through a dense buffer: with a stride of some
+// power of two its rows would fight for the same few cache lines.
 template <class T>
 void transpose_tile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
                     int64_t cols) {
@@ -200,22 +222,7 @@ void transpose_tile(const T* src, int64_t src_stride, T* dst, int64_t dst_stride
   for (int64_t c = 0; c < cols; ++c) {
     copy_few(src + c * src_stride, buffer + c * kStride, rows);
   }
-  int64_t whole_rows = 0, whole_cols = 0;
-  if constexpr (sizeof(T) < 16) {
-    constexpr int n = kLanes<T>;
-    whole_rows = rows - rows % n;
-    whole_cols = cols - cols % n;
-    for (int64_t r = 0; r < whole_rows; r += n) {
-      for (int64_t c = 0; c < whole_cols; c += n) {
-        transpose_square(buffer + c * kStride + r, kStride, dst + r * dst_stride + c, dst_stride);
-      }
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) {
-      dst[r * dst_stride + c] = buffer[c * kStride + r];
-    }
-  }
+  turn(buffer, kStride, dst, dst_stride, rows, cols);
 }
 
 // The last dim is contiguous in dst, dim `t` is in src. Strips are several tiles wide: a column of
@@ -348,6 +355,15 @@ void copy_strided(int64_t itemsize, int ndim, const int64_t* sizes, const void* 
     } else {
       copy_rows(plan, static_cast<const T*>(src), static_cast<T*>(dst));
     }
+  });
+}
+
+void turn_block(int64_t itemsize, const void* src, int64_t src_stride, void* dst,
+                int64_t dst_stride, int64_t rows, int64_t cols) {
+  with_item(itemsize, [&](auto item) {
+    using T = decltype(item);
+    turn(static_cast<const T*>(src), src_stride / itemsize, static_cast<T*>(dst),
+         dst_stride / itemsize, rows, cols);
   });
 }
 

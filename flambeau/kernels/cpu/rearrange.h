@@ -15,6 +15,11 @@ inline constexpr int kCopyDims = 64;
 FL_KERNEL(copy_strided, void(int64_t itemsize, int ndim, const int64_t* sizes, const void* src,
                              const int64_t* src_strides, void* dst, const int64_t* dst_strides));
 
+// dst[r, c] = src[c, r] for r < rows, c < cols; strides in BYTES, items are contiguous along r in
+// src and along c in dst. For blocks of a few lines, which stay in L1.
+FL_KERNEL(turn_block, void(int64_t itemsize, const void* src, int64_t src_stride, void* dst,
+                           int64_t dst_stride, int64_t rows, int64_t cols));
+
 // Row o of the result is the rows o of all pieces one after the other.
 struct CatPiece {
   const void* data;
