@@ -159,8 +159,10 @@ void run_group(const FftArgs& a, const Group<T>& g, const Signs<T>& signs, T* x,
   const FftPasses& passes = a.plan->whole;
   // Columns of complex numbers are read by the first pass and written by the last.
   const bool direct = a.kind == FftKind::Complex && passes.count > 1;
-  const bool from_memory = direct && g.in.adjacent && g.in.step != 1 && g.in.live == kLanes<T>;
-  const bool to_memory = direct && g.out.adjacent && g.out.step != 1 && g.out.live == kLanes<T>;
+  const bool from_memory = direct && meets_memory(passes.pass[0]) && g.in.adjacent &&
+                           g.in.step != 1 && g.in.live == kLanes<T>;
+  const bool to_memory = direct && meets_memory(passes.pass[passes.count - 1]) && g.out.adjacent &&
+                         g.out.step != 1 && g.out.live == kLanes<T>;
   if (from_memory) {
     run<false, T>(passes.pass[0], FromColumns<T>{g.in.at[0], 2 * g.in.step, signs.in.im},
                   ToBuffer<T>{x});
@@ -247,7 +249,7 @@ void go_down(const Grid<T>& grid, int64_t group, const T* from, T sign, T* to, T
   const ToGrid<T> target{
       to + group * kPitch<T>, grid.pitch, fine + group * least(roots.step(), grid.rows) * kPitch<T>,
       coarse ? coarse + group * roots.coarse_count * kPitch<T> : nullptr, roots.bits};
-  const bool direct = live == kLane && passes.count > 1;
+  const bool direct = live == kLane && passes.count > 1 && meets_memory(passes.pass[0]);
   if (direct) {
     run<false, T>(passes.pass[0], source, ToBuffer<T>{x});
   } else {
@@ -256,10 +258,8 @@ void go_down(const Grid<T>& grid, int64_t group, const T* from, T sign, T* to, T
       Point<T>{p.re, p.im * source.sign}.store(x + i * kPitch<T>);
     }
   }
-  T* done = run_inner(passes, direct, 1, x, y);
-  if (passes.count)
-    return fft::run<true, T>(passes.pass[passes.count - 1], FromBuffer<T>{done}, target);
-  target.store(0, Point<T>::load(x));
+  const T* done = run_inner(passes, direct, 0, x, y);
+  for (int64_t i = 0; i < grid.rows; ++i) target.store(i, Point<T>::load(done + i * kPitch<T>));
 }
 
 // Transforms a group of the grid's rows along; row k's element j belongs to place k + rows j.
@@ -277,7 +277,8 @@ void go_along(const Grid<T>& grid, int64_t group, const T* from, T* to, Factors<
     }
   }
   T* target = to + 2 * first;
-  const bool direct = live == kLane && passes.count > 0;
+  const bool direct =
+      live == kLane && passes.count > 0 && meets_memory(passes.pass[passes.count - 1]);
   T* done = run_inner(passes, 0, direct, x, y);
   if (direct) {
     const ToColumns<T> columns{target, 2 * grid.rows, factors.re, factors.im};

@@ -275,23 +275,22 @@ template <bool kLast, class T, class From, class To>
   }
 }
 
+// Whether a pass may read or write memory itself. Those of odd radix go through buffers: each more
+// would come in many copies.
+inline bool meets_memory(const FftPass& pass) { return pass.radix % 2 == 0; }
+
 template <bool kLast, class T, class From, class To>
 void run(const FftPass& pass, From from, To to) {
-  switch (pass.radix) {
-    case 2:
-      return run_pass<2, kLast, T>(pass, from, to);
-    case 3:
-      return run_pass<3, kLast, T>(pass, from, to);
-    case 4:
-      return run_pass<4, kLast, T>(pass, from, to);
-    case 5:
-      return run_pass<5, kLast, T>(pass, from, to);
-    case 7:
-      return run_pass<7, kLast, T>(pass, from, to);
-    case 8:
-      return run_pass<8, kLast, T>(pass, from, to);
-    default:
-      return run_odd_pass<kLast, T>(pass, from, to);
+  constexpr bool kInner = std::is_same_v<From, FromBuffer<T>> && std::is_same_v<To, ToBuffer<T>>;
+  if (pass.radix == 8) return run_pass<8, kLast, T>(pass, from, to);
+  if (pass.radix == 4) return run_pass<4, kLast, T>(pass, from, to);
+  if (pass.radix == 2) return run_pass<2, kLast, T>(pass, from, to);
+  if constexpr (kInner) {
+    if constexpr (kVecBytes > 16) {
+      if (pass.radix == 3) return run_pass<3, kLast, T>(pass, from, to);
+      if (pass.radix == 5) return run_pass<5, kLast, T>(pass, from, to);
+    }
+    run_odd_pass<kLast, T>(pass, from, to);
   }
 }
 
