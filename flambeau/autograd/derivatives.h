@@ -110,7 +110,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_grads(const Tensor& g, const Tensor
                                                    const Tensor& key, const Tensor& value,
                                                    const Tensor& mask, const Tensor& values,
                                                    const Tensor& logsumexp, bool is_causal,
-                                                   double scale, std::array<bool, 3> wanted);
+                                                   double scale, bool rounded,
+                                                   std::array<bool, 3> wanted);
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> recurrent_layer_grads(
     const Tensor& g_output, const Tensor& g_last, const Tensor& g_last_cell, const Tensor& input,
     const Tensor& hx, const Tensor& cx, const Tensor& w_hh, const Tensor& b_hh, const Tensor& w_hr,

@@ -34,7 +34,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_grads(const Tensor& g, const Tensor
                                                    const Tensor& key, const Tensor& value,
                                                    const Tensor& mask, const Tensor& values,
                                                    const Tensor& logsumexp, bool is_causal,
-                                                   double scale, std::array<bool, 3> wanted) {
+                                                   double scale, bool rounded,
+                                                   std::array<bool, 3> wanted) {
   if (tls.grad) {
     Tensor weights = weights_of(query, key, mask, logsumexp, is_causal, scale);
     Tensor heads = ops::transpose(g, 1, 2);
@@ -53,7 +54,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_grads(const Tensor& g, const Tensor
     if (!wanted[size_t(i)]) continue;
     grads[i] = new_tensor({t.size(0), t.size(2), t.size(1), t.size(3)}, t.dtype(), t.device());
   }
-  AttentionArgs a = ops::attention_args(q, k, v, m, is_causal, scale);
+  AttentionArgs a = ops::attention_args(q, k, v, m, is_causal, scale, rounded);
   a.g = gd->data, a.values = values->data, a.logsumexp = logsumexp->data;
   a.gq = data_or_null(grads[0]), a.gk = data_or_null(grads[1]), a.gv = data_or_null(grads[2]);
   if (has_memory(q)) attention_backward(a);

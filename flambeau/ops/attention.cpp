@@ -69,7 +69,7 @@ bool has_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&
 Tensor with_heads(const Tensor& t, bool lacks) { return lacks ? unsqueeze(t, 0) : t; }
 
 Tensor run_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                  bool is_causal, double scale) {
+                  bool is_causal, double scale, bool rounded) {
   const bool lacks = q.ndim() == 3;
   Tensor wide = mask;
   if (mask.defined()) {
@@ -78,7 +78,7 @@ Tensor run_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
     wide = with_heads(expand(mask, sizes), lacks);
   }
   Tensor values = std::get<0>(_attention(with_heads(q, lacks), with_heads(k, lacks),
-                                         with_heads(v, lacks), wide, is_causal, scale));
+                                         with_heads(v, lacks), wide, is_causal, scale, rounded));
   values = transpose(values, 1, 2);
   return lacks ? squeeze(values, 0) : values;
 }
@@ -96,19 +96,19 @@ Tensor attention_rows_dense(const Tensor& t) {
 }
 
 AttentionArgs attention_args(const Tensor& query, const Tensor& key, const Tensor& value,
-                             const Tensor& mask, bool is_causal, double scale) {
+                             const Tensor& mask, bool is_causal, double scale, bool rounded) {
   AttentionArgs a{};
   a.dtype = query.dtype();
   a.batch = query.size(0), a.heads = query.size(1), a.rows = query.size(2);
   a.cols = key.size(2), a.depth = query.size(3), a.width = value.size(3);
-  a.scale = scale, a.causal = is_causal;
+  a.scale = scale, a.causal = is_causal, a.rounded = rounded;
   a.q = operand(query), a.k = operand(key), a.v = operand(value);
   if (mask.defined()) a.mask = operand(mask), a.mask_is_bool = mask.dtype() == DType::Bool;
   return a;
 }
 
 Ints attention_shape(const Tensor& query, const Tensor& key, const Tensor& value,
-                     const Tensor& mask, bool, double) {
+                     const Tensor& mask, bool, double, bool) {
   bool fits = query.ndim() == 4 && key.ndim() == 4 && value.ndim() == 4;
   for (int64_t d = 0; fits && d < 2; d++)
     fits = key.size(d) == query.size(d) && value.size(d) == query.size(d);
@@ -130,31 +130,26 @@ Ints attention_shape(const Tensor& query, const Tensor& key, const Tensor& value
            mask.defined() ? mask.dtype() : DType{});
   return {query.size(0), query.size(2), query.size(1), value.size(3)};
 }
-Ints attention_rows(const Tensor& query, const Tensor&, const Tensor&, const Tensor&, bool,
-                    double) {
+Ints attention_rows(const Tensor& query, const Tensor&, const Tensor&, const Tensor&, bool, double,
+                    bool) {
   return {query.size(0), query.size(1), query.size(2)};
 }
 
 void attention_kernel(Tensor& values, Tensor& logsumexp, const Tensor& query, const Tensor& key,
-                      const Tensor& value, const Tensor& mask, bool is_causal, double scale) {
+                      const Tensor& value, const Tensor& mask, bool is_causal, double scale,
+                      bool rounded) {
   Tensor q = attention_rows_dense(query), k = attention_rows_dense(key),
          v = attention_rows_dense(value), m = attention_rows_dense(mask);
-  AttentionArgs a = attention_args(q, k, v, m, is_causal, scale);
+  AttentionArgs a = attention_args(q, k, v, m, is_causal, scale, rounded);
   a.values = values->data, a.logsumexp = logsumexp->data;
   attention_forward(a);
 }
 
-Tensor attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
-                      const Tensor& attn_mask, double dropout_p, bool is_causal,
-                      std::optional<double> scale, bool enable_gqa) {
-  check_attention(query, key, value, attn_mask, is_causal);
-  if (query.dtype() == DType::Float16 || query.dtype() == DType::BFloat16) {
-    // Scores rounded to a half type would cost the sums after them most of their digits.
-    DType wide = DType::Float32;
-    Tensor result = attention_impl(to(query, wide), to(key, wide), to(value, wide), attn_mask,
-                                   dropout_p, is_causal, scale, enable_gqa);
-    return to(result, query.dtype());
-  }
+namespace {
+
+Tensor attention_of(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const Tensor& attn_mask, double dropout_p, bool is_causal,
+                    std::optional<double> scale, bool enable_gqa, bool rounded) {
   Tensor k = key, v = value;
   if (enable_gqa && query.ndim() >= 3) {
     k = spread_heads(key, query.size(-3));
@@ -162,7 +157,7 @@ Tensor attention_impl(const Tensor& query, const Tensor& key, const Tensor& valu
   }
   double factor = scale.value_or(1 / std::sqrt(double(query.size(-1))));
   if (has_kernel(query, k, v, attn_mask, dropout_p))
-    return run_kernel(query, k, v, attn_mask, is_causal, factor);
+    return run_kernel(query, k, v, attn_mask, is_causal, factor, rounded);
   Tensor scores = matmul(query * Scalar(factor), transpose(k, -2, -1));
   Tensor mask = is_causal ? causal_mask(query.size(-2), key.size(-2), query.device()) : attn_mask;
   bool masked = mask.defined();
@@ -179,6 +174,20 @@ Tensor attention_impl(const Tensor& query, const Tensor& key, const Tensor& valu
   }
   if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
   return matmul(weights, v);
+}
+
+}  // namespace
+
+Tensor attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
+                      const Tensor& attn_mask, double dropout_p, bool is_causal,
+                      std::optional<double> scale, bool enable_gqa) {
+  check_attention(query, key, value, attn_mask, is_causal);
+  // Scores rounded to a half type would cost the sums after them most of their digits.
+  const DType given = query.dtype();
+  auto wide = [&](const Tensor& t) { return is_half(given) ? to(t, DType::Float32) : t; };
+  Tensor result = attention_of(wide(query), wide(key), wide(value), attn_mask, dropout_p, is_causal,
+                               scale, enable_gqa, given == DType::BFloat16);
+  return is_half(given) ? to(result, given) : result;
 }
 
 }  // namespace flambeau::ops

@@ -9,6 +9,6 @@ namespace flambeau::ops {
 Tensor attention_rows_dense(const Tensor& t);
 
 AttentionArgs attention_args(const Tensor& query, const Tensor& key, const Tensor& value,
-                             const Tensor& mask, bool is_causal, double scale);
+                             const Tensor& mask, bool is_causal, double scale, bool rounded);
 
 }  // namespace flambeau::ops

@@ -102,13 +102,15 @@ struct Case {
   double alpha = 1, beta = 0;
   bool bias = false;
   int activation = 0;
+  bool rounded = false;
 };
 
 template <class T>
 std::vector<T> product(const Case& x, const Matrix<T>& a, const Matrix<T>& b, std::vector<T> c,
                        const T* bias) {
-  GemmArgs g{kDTypeOf<T>, x.m,   x.n,      x.k, a.data.data(), a.row,  a.col, b.data.data(),
-             b.row,       b.col, c.data(), x.n, x.alpha,       x.beta, bias,  x.activation};
+  GemmArgs g{kDTypeOf<T>, x.m,           x.n,   x.k,          a.data.data(), a.row,
+             a.col,       b.data.data(), b.row, b.col,        c.data(),      x.n,
+             x.alpha,     x.beta,        bias,  x.activation, x.rounded};
   gemm(g);
   return c;
 }
@@ -215,6 +217,10 @@ TEST(Gemm, PairsOfBFloat16) {
       }
     }
     check<BFloat16>({64, 96, 64, {false, 2}, {true, 3}});
+    // Floats of few bits lose none.
+    check<float>({70, 90, 130, {}, {true}, 2, 1, true, 1, true});
+    check<float>({70, 91, 130, {true}, {}, 1, 0, false, 0, true});
+    check<float>({64, 96, 64, {false, 2}, {true, 3}, 1, 0, false, 0, true});
     check<BFloat16>({40, 70, 4200, {}, {true}, 1, 1, true, 1});  // k in parts
     check<BFloat16>({2100, 1050, 40});                           // rows and columns in parts
   }

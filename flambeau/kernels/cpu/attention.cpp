@@ -51,17 +51,18 @@ Block block_at(const Head<T>& head, int64_t row, int64_t end, int64_t col) {
 }
 
 template <class T>
-GemmArgs product(int64_t m, int64_t n, int64_t k, T* c, int64_t c_row, bool add) {
-  GemmArgs g{sizeof(T) == 4 ? DType::Float32 : DType::Float64, m, n, k};
-  g.c = c, g.c_row = c_row, g.beta = add;
+GemmArgs product(const AttentionArgs& a, int64_t m, int64_t n, int64_t k, T* c, int64_t c_row,
+                 bool add) {
+  GemmArgs g{a.dtype, m, n, k};
+  g.c = c, g.c_row = c_row, g.beta = add, g.rounded = a.rounded;
   return g;
 }
 
 // left (rows x depth) times the transpose of right (cols x depth).
 template <class T>
-void multiply_turned(const Block& at, int64_t depth, const T* left, int64_t left_row,
-                     const T* right, int64_t right_row, T* out) {
-  GemmArgs g = product(at.rows, at.cols, depth, out, at.cols, false);
+void multiply_turned(const AttentionArgs& args, const Block& at, int64_t depth, const T* left,
+                     int64_t left_row, const T* right, int64_t right_row, T* out) {
+  GemmArgs g = product(args, at.rows, at.cols, depth, out, at.cols, false);
   g.a = left, g.a_row = left_row;
   g.b = right, g.b_row = 1, g.b_col = right_row;
   gemm(g);
@@ -162,7 +163,7 @@ void forward_rows(const Head<T>& head, int64_t row, int64_t end, T* scores) {
   for (int64_t i = 0; i < end - row; ++i) seen.max[i] = T(-kInfinity), seen.sum[i] = 0;
   for (int64_t col = 0; col < head.visible(end - 1); col += kColBlock) {
     const Block at = block_at(head, row, end, col);
-    multiply_turned(at, a.depth, head.row_of(a.q, at.row), a.q.step[2], head.row_of(a.k, col),
+    multiply_turned(a, at, a.depth, head.row_of(a.q, at.row), a.q.step[2], head.row_of(a.k, col),
                     a.k.step[2], scores);
     for (int64_t i = 0; i < at.rows; ++i) {
       const int64_t r = at.row + i;
@@ -170,7 +171,7 @@ void forward_rows(const Head<T>& head, int64_t row, int64_t end, T* scores) {
       finish_scores(head, r, at, s);
       weigh_row(s, at.cols, head.values(r), a.width, seen.max[r - row], seen.sum[r - row]);
     }
-    GemmArgs g = product(at.rows, a.width, at.cols, head.values(at.row), out_row, col > 0);
+    GemmArgs g = product(a, at.rows, a.width, at.cols, head.values(at.row), out_row, col > 0);
     g.a = scores, g.a_row = at.cols;
     g.b = head.row_of(a.v, col), g.b_row = a.v.step[2];
     gemm(g);
@@ -204,8 +205,8 @@ void backward_block(const Head<T>& head, const Block& at, const T* shift, T* sco
   const AttentionArgs& a = head.a;
   const int64_t g_row = a.heads * a.width, depth_row = a.heads * a.depth;
   const T *q = head.row_of(a.q, at.row), *k = head.row_of(a.k, at.col), *g = head.slopes(at.row);
-  multiply_turned(at, a.depth, q, a.q.step[2], k, a.k.step[2], scores);
-  multiply_turned(at, a.width, g, g_row, head.row_of(a.v, at.col), a.v.step[2], slopes);
+  multiply_turned(a, at, a.depth, q, a.q.step[2], k, a.k.step[2], scores);
+  multiply_turned(a, at, a.width, g, g_row, head.row_of(a.v, at.col), a.v.step[2], slopes);
   parallel_for(at.rows, most(1, 16384 / at.cols), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T* s = scores + i * at.cols;
@@ -216,7 +217,7 @@ void backward_block(const Head<T>& head, const Block& at, const T* shift, T* sco
   });
   auto add_turned = [&](const T* left, const T* right, int64_t right_row, void* out, int64_t size) {
     if (!out) return;
-    GemmArgs x = product(at.cols, size, at.rows, head.row_of(out, a.cols, size, at.col),
+    GemmArgs x = product(a, at.cols, size, at.rows, head.row_of(out, a.cols, size, at.col),
                          a.heads * size, true);
     x.a = left, x.a_row = 1, x.a_col = at.cols;
     x.b = right, x.b_row = right_row;
@@ -225,7 +226,7 @@ void backward_block(const Head<T>& head, const Block& at, const T* shift, T* sco
   add_turned(scores, g, g_row, a.gv, a.width);
   add_turned(slopes, q, a.q.step[2], a.gk, a.depth);
   if (!a.gq) return;
-  GemmArgs x = product(at.rows, a.depth, at.cols, head.row_of(a.gq, a.rows, a.depth, at.row),
+  GemmArgs x = product(a, at.rows, a.depth, at.cols, head.row_of(a.gq, a.rows, a.depth, at.row),
                        depth_row, true);
   x.a = slopes, x.a_row = at.cols;
   x.b = k, x.b_row = a.k.step[2];

@@ -19,7 +19,8 @@ struct AttentionArgs {
   DType dtype;
   int64_t batch, heads, rows, cols, depth, width;
   double scale;
-  bool causal = false;  // row i sees columns 0 to i
+  bool causal = false;   // row i sees columns 0 to i
+  bool rounded = false;  // factors of Float32 may be rounded to bfloat16
   AttentionOperand q, k, v;
   AttentionOperand mask;  // may be absent: added, or Bool: a column counts where it is true
   bool mask_is_bool = false;

@@ -271,6 +271,9 @@ void run_product(const GemmArgs& x) {
     }
     return;
   }
+  if constexpr (std::is_same_v<S, float>) {
+    if (x.rounded && multiply_pairs(g)) return;
+  }
   if ((g.m == 1 || (g.m <= 8 && g.b_row == 1)) && multiply_rows(g)) return;
   if (g.n == 1 && multiply_rows(turned(g))) return;
   multiply(g);

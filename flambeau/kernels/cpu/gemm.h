@@ -19,6 +19,7 @@ struct GemmArgs {
   double alpha = 1, beta = 0;
   const void* bias = nullptr;  // one value per column of c, of type dtype
   int activation = 0;          // 0 none, 1 relu
+  bool rounded = false;        // elements of Float32 may be rounded to bfloat16 on the way
 };
 
 FL_KERNEL(gemm, void(const GemmArgs&));

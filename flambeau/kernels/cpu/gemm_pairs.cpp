@@ -1,5 +1,6 @@
-// The product of bfloat16 matrices by instructions that take pairs along k: tiles of 16 x 16 pairs
-// (AMX), or vectors of 16 pairs (AVX512_BF16). Both read the same packed panels; sums are floats.
+// The product of bfloat16 matrices, or of floats that may be rounded to it, by instructions that
+// take pairs along k: tiles of 16 x 16 pairs (AMX), or vectors of 16 pairs (AVX512_BF16). Both read
+// the same packed panels; sums are floats.
 #include "flambeau/core/threadpool.h"
 #include "flambeau/kernels/cpu/gemm_pack.h"
 #include "flambeau/kernels/cpu/gemm_product.h"
@@ -24,32 +25,40 @@ inline constexpr int64_t kNear = 16;    // steps of a panel of b that stay in th
 using Pairs = Raw<float>;  // 16 pairs, moved and never computed with
 
 // Where an operand's elements lie: line i at i * line, element p of k at p * k_step.
+template <class S>
 struct Lines {
-  const BFloat16* data;
+  const S* data;
   int64_t line, k_step;
 };
 
-Pairs first_halves(const void* p, int64_t count) {
-  const auto mask = __mmask32(count >= 32 ? ~0u : (1u << most(0, count)) - 1);
-  return (Pairs)_mm512_maskz_loadu_epi16(mask, p);
+// The first `count` of 16 elements.
+__m256i sixteen(const BFloat16* p, int64_t count) {
+  const auto mask = __mmask16(count >= 16 ? 0xffff : (1 << most(0, count)) - 1);
+  return _mm256_maskz_loadu_epi16(mask, p);
+}
+__m256i sixteen(const float* p, int64_t count) {
+  return (__m256i)narrow_bfloat16(Vec<float>(load(p, EdgeMask<float>(count))));
 }
 
 // 16 lines of 32 elements, as they are.
-void load_lines(const Lines& from, int64_t lines, int64_t elements, Pairs (&out)[16]) {
+template <class S>
+void load_lines(const Lines<S>& from, int64_t lines, int64_t elements, Pairs (&out)[16]) {
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) {
-    out[i] = i < lines ? first_halves(from.data + i * from.line, elements) : Pairs{};
+    const S* line = from.data + (i < lines ? i * from.line : 0);
+    const int64_t count = i < lines ? elements : 0;
+    out[i] = (Pairs)_mm512_inserti64x4(_mm512_castsi256_si512(sixteen(line, count)),
+                                       sixteen(line + 16, count - 16), 1);
   }
 }
 
 // The same of lines that lie side by side: out[i] has pair i of every line.
-void load_sides(const Lines& from, int64_t lines, int64_t elements, Pairs (&out)[16]) {
+template <class S>
+void load_sides(const Lines<S>& from, int64_t lines, int64_t elements, Pairs (&out)[16]) {
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) {
     auto half = [&](int p) {
-      const auto mask = __mmask16(lines >= 16 ? 0xffff : (1 << lines) - 1);
-      return p < elements ? _mm256_maskz_loadu_epi16(mask, from.data + p * from.k_step)
-                          : _mm256_setzero_si256();
+      return p < elements ? sixteen(from.data + p * from.k_step, lines) : _mm256_setzero_si256();
     };
     const __m512i low = _mm512_cvtepu16_epi32(half(2 * i));
     const __m512i high = _mm512_cvtepu16_epi32(half(2 * i + 1));
@@ -58,8 +67,8 @@ void load_sides(const Lines& from, int64_t lines, int64_t elements, Pairs (&out)
 }
 
 // One tile. kTurned: with the pairs of k as its lines, as b is read.
-template <bool kTurned>
-void pack_tile(const Lines& from, int64_t lines, int64_t elements, BFloat16* out) {
+template <bool kTurned, class S>
+void pack_tile(const Lines<S>& from, int64_t lines, int64_t elements, BFloat16* out) {
   Pairs rows[16];
   if (from.line == 1 && from.k_step != 1) {
     load_sides(from, lines, elements, rows);
@@ -71,25 +80,26 @@ void pack_tile(const Lines& from, int64_t lines, int64_t elements, BFloat16* out
     BFloat16 copy[kTile] = {};
     for (int64_t i = 0; i < least(lines, 16); i++) {
       for (int64_t p = 0; p < least(elements, kStep); p++)
-        copy[i * kStep + p] = from.data[i * from.line + p * from.k_step];
+        copy[i * kStep + p] =
+            narrow_one<BFloat16>(float(widen_one(from.data[i * from.line + p * from.k_step])));
     }
-    return pack_tile<kTurned>({copy, kStep, 1}, 16, kStep, out);
+    return pack_tile<kTurned>(Lines<BFloat16>{copy, kStep, 1}, 16, kStep, out);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) __builtin_memcpy(out + i * kStep, &rows[i], 64);
 }
 
 // Panels [begin, end) of an operand of which `lines` lines and `elements` of k are left.
-template <bool kTurned>
-void pack_lines(const Lines& from, int64_t lines, int64_t elements, int64_t begin, int64_t end,
+template <bool kTurned, class S>
+void pack_lines(const Lines<S>& from, int64_t lines, int64_t elements, int64_t begin, int64_t end,
                 BFloat16* out) {
   for (int64_t i = begin * kPanel; i < end * kPanel; i += kPanel) {
     for (int64_t p = 0; p < elements; p += kStep) {
       for (int64_t half = i; half < i + kPanel; half += kLines, out += kTile) {
         // A tile that begins past the last line is never looked at where it lies.
         const int64_t first = least(half, lines);
-        const BFloat16* at = from.data + first * from.line + p * from.k_step;
-        pack_tile<kTurned>({at, from.line, from.k_step}, lines - first, elements - p, out);
+        const S* at = from.data + first * from.line + p * from.k_step;
+        pack_tile<kTurned>(Lines<S>{at, from.line, from.k_step}, lines - first, elements - p, out);
       }
     }
   }
@@ -182,8 +192,9 @@ T* room(Scratch slot, int64_t count) {
 }
 
 // Some rows and columns of c, and some of k.
+template <class S>
 struct Part {
-  const Product<BFloat16>& g;
+  const Product<S>& g;
   int64_t i, m, j, n, p = 0, k = 0;
   int64_t steps = 0, groups = 0;  // of k; of rows
   const BFloat16* b = nullptr;    // packed, if several groups of rows read it
@@ -193,12 +204,13 @@ struct Part {
   bool last() const { return p + k == g.k; }
   int64_t panel() const { return steps * 2 * kTile; }
   int64_t group_panels() const { return most(4, kGroup / steps); }
-  Lines rows() const { return {g.a + i * g.a_row + p * g.a_col, g.a_row, g.a_col}; }
-  Lines columns() const { return {g.b + j * g.b_col + p * g.b_row, g.b_col, g.b_row}; }
+  Lines<S> rows() const { return {g.a + i * g.a_row + p * g.a_col, g.a_row, g.a_col}; }
+  Lines<S> columns() const { return {g.b + j * g.b_col + p * g.b_row, g.b_col, g.b_row}; }
 };
 
 // Sums of a block of c to where they go.
-void finish_block(const Part& t, int64_t row, int64_t col, float* block) {
+template <class S>
+void finish_block(const Part<S>& t, int64_t row, int64_t col, float* block) {
   const int64_t rows = least(kPanel, t.m - row), cols = least(kPanel, t.n - col);
   const bool plain = t.g.alpha == 1 && t.g.beta == 0 && !t.g.bias && !t.g.relu;
   for (int64_t r = 0; r < rows; r++) {
@@ -212,7 +224,7 @@ void finish_block(const Part& t, int64_t row, int64_t col, float* block) {
     }
     if (!t.last()) continue;
     if (plain && cols == kPanel) {
-      BFloat16* c = t.g.c + (t.i + row + r) * t.g.c_row + t.j + col;
+      S* c = t.g.c + (t.i + row + r) * t.g.c_row + t.j + col;
       store(c, load(line));
       store(c + kLines, load(line + kLines));
     } else {
@@ -222,8 +234,9 @@ void finish_block(const Part& t, int64_t row, int64_t col, float* block) {
 }
 
 // A panel of b by a group of panels of a, a few steps of k at a time.
-void multiply_group(const Part& t, int64_t group, const BFloat16* a, const BFloat16* b, int64_t col,
-                    bool tiles) {
+template <class S>
+void multiply_group(const Part<S>& t, int64_t group, const BFloat16* a, const BFloat16* b,
+                    int64_t col, bool tiles) {
   const int64_t begin = group * t.group_panels(),
                 end = least(ceil_div(t.m, kPanel), begin + t.group_panels());
   float* blocks = room<float>(Scratch::GemmC, t.group_panels() * kPanel * kPanel);
@@ -242,7 +255,8 @@ void multiply_group(const Part& t, int64_t group, const BFloat16* a, const BFloa
 
 // An item is a group of rows by a panel of columns. A thread packs the rows of its group, and the
 // columns if nobody else needs them.
-void multiply_part(const Part& t) {
+template <class S>
+void multiply_part(const Part<S>& t) {
   const bool tiles = pair_unit() == PairUnit::Tile;
   const int64_t cols = ceil_div(t.n, kPanel);
   // One chunk to a thread: each packs its rows again.
@@ -265,7 +279,8 @@ void multiply_part(const Part& t) {
   });
 }
 
-void pack_columns(Part& t) {
+template <class S>
+void pack_columns(Part<S>& t) {
   BFloat16* b = room<BFloat16>(Scratch::GemmB, (t.n + kPanel) * t.steps * kStep);
   parallel_for(ceil_div(t.n, kPanel), most(1, 16 / t.steps), [&](int64_t begin, int64_t end) {
     pack_lines<true>(t.columns(), t.n, t.k, begin, end, b + begin * t.panel());
@@ -273,15 +288,14 @@ void pack_columns(Part& t) {
   t.b = b;
 }
 
-}  // namespace
-
-bool multiply_pairs(const Product<BFloat16>& g) {
+template <class S>
+bool multiply(const Product<S>& g) {
   if (g.work() < 1 << 17 || g.m < 4 || pair_unit() == PairUnit::None) return false;
   const int64_t parts = ceil_div(g.k, kSteps * kStep);
   const int64_t depth = ceil_div(ceil_div(g.k, parts), kStep) * kStep;
   for (int64_t j = 0; j < g.n; j += kSide) {
     for (int64_t i = 0; i < g.m; i += kRowSide) {
-      Part t{g, i, least(kRowSide, g.m - i), j, least(kSide, g.n - j)};
+      Part<S> t{g, i, least(kRowSide, g.m - i), j, least(kSide, g.n - j)};
       if (parts > 1) t.sums = room<float>(Scratch::GemmSums, t.m * t.n);
       for (t.p = 0; t.p < g.k; t.p += depth) {
         t.k = least(depth, g.k - t.p);
@@ -295,8 +309,14 @@ bool multiply_pairs(const Product<BFloat16>& g) {
   return true;
 }
 
+}  // namespace
+
+bool multiply_pairs(const Product<BFloat16>& g) { return multiply(g); }
+bool multiply_pairs(const Product<float>& g) { return multiply(g); }
+
 #else
 bool multiply_pairs(const Product<BFloat16>&) { return false; }
+bool multiply_pairs(const Product<float>&) { return false; }
 #endif
 
 }  // namespace flambeau::FL_ISA

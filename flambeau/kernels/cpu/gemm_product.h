@@ -78,6 +78,7 @@ bool multiply_rows(const Product<BFloat16>& g);
 // By instructions for pairs of bfloat16: gemm_pairs.cpp. True if the processor has some and the
 // size deserves them.
 bool multiply_pairs(const Product<BFloat16>& g);
+bool multiply_pairs(const Product<float>& g);
 
 // Types without a register tile of their own: gemm_other.cpp.
 void gemm_integer(const GemmArgs& g);
