@@ -15,6 +15,8 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   message(FATAL_ERROR "flambeau: the kernels are written for x86-64, this machine is ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
 set(FLAMBEAU_BASELINE -march=x86-64-v2)
+# Code whose loops are short, or run on old processors only, is not padded: a thirtieth of the library.
+set(FLAMBEAU_COMPACT -fno-align-functions -fno-align-loops -fno-align-jumps -fno-align-labels)
 
 if(FLAMBEAU_SANITIZE)
   target_compile_options(flambeau_flags INTERFACE

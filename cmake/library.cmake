@@ -17,7 +17,7 @@ endforeach()
 # A node takes all arguments of its op and keeps those that its backward needs.
 set_source_files_properties(${GENERATED_library} PROPERTIES COMPILE_OPTIONS -Wno-unused-parameter)
 add_library(flambeau_objects OBJECT ${sources} ${GENERATED_library})
-target_compile_options(flambeau_objects PRIVATE ${FLAMBEAU_BASELINE})
+target_compile_options(flambeau_objects PRIVATE ${FLAMBEAU_BASELINE} ${FLAMBEAU_COMPACT})
 target_link_libraries(flambeau_objects PRIVATE flambeau_flags)
 add_dependencies(flambeau_objects flambeau_generated)
 set(objects $<TARGET_OBJECTS:flambeau_objects>)
@@ -27,6 +27,9 @@ foreach(isa v2 v3 v4)
     add_library(flambeau_${isa} OBJECT ${isa_sources})
     # psabi: a wide vector passed by value warns below its instruction set; such functions never leave their object.
     target_compile_options(flambeau_${isa} PRIVATE -march=x86-64-${isa} -Wno-psabi)
+    if(isa STREQUAL "v2")
+      target_compile_options(flambeau_${isa} PRIVATE ${FLAMBEAU_COMPACT})
+    endif()
     # What the thread sanitizer inserts hides from the compiler that every lane is set.
     if(FLAMBEAU_SANITIZE STREQUAL "thread")
       target_compile_options(flambeau_${isa} PRIVATE -Wno-maybe-uninitialized)
