@@ -93,6 +93,7 @@ class Pass {
   void count_awaited();
   void release_complete(TensorImpl* leaf);
   void arrive(TensorImpl* leaf, Tensor g);
+  bool owns(Node* node);
   Tensor& slot(Node* node, int nr);
   void visit(Node* node);
   void run_node(Node* node, std::span<Tensor> grads);
@@ -163,10 +164,16 @@ bool Pass::leads_to_input(const Edge& e) const {
   return at != needed_.end() && at->second;
 }
 
-Tensor& Pass::slot(Node* node, int nr) {
+// A node that another pass held when the first gradient came keeps its slots here until it was
+// visited, even if that pass has ended.
+bool Pass::owns(Node* node) {
+  if (node->pass.load() == this) return true;
   void* free = nullptr;
-  bool ours = node->pass.load() == this || node->pass.compare_exchange_strong(free, this);
-  if (!ours) {
+  return !foreign_.count(node) && node->pass.compare_exchange_strong(free, this);
+}
+
+Tensor& Pass::slot(Node* node, int nr) {
+  if (!owns(node)) {
     auto& list = foreign_[node];
     list.resize(node->output_count);
     return list[size_t(nr)];

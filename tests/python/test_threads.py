@@ -1,5 +1,6 @@
 """Threads of a Python program: they run while another's op is long, and share generators and leaves."""
 
+import math
 import threading
 import time
 
@@ -95,3 +96,36 @@ def test_threads_add_up_in_one_leaf():
     scale = torch.ones(400_000)
     run_in_threads(4, lambda i: [(w * scale).sum().backward() for _ in range(5)])
     assert w.grad.min().item() == w.grad.max().item() == 20
+
+
+def test_a_pass_that_found_a_node_in_use_keeps_its_gradient():
+    # The other pass ends between the arrival of this one's gradient and its visit.
+    w = torch.tensor([1.0], requires_grad=True)
+    shared = w.exp()
+    leaves = [torch.tensor([1.0], requires_grad=True) for _ in range(2)]
+    wait, go_on = (leaf.sin() for leaf in leaves)
+    first = shared * 2 + wait
+    second = shared * 3 + go_on
+    arrived, ended = threading.Event(), threading.Event()
+    found = []
+
+    def other_pass():
+        found.append(torch.autograd.grad(second, [w, leaves[1]], retain_graph=True)[0])
+
+    thread = threading.Thread(target=other_pass)
+
+    def start_other(grad):
+        thread.start()
+        assert arrived.wait(20)
+
+    def let_first_end(grad):
+        arrived.set()
+        assert ended.wait(20)
+
+    wait.register_hook(start_other)
+    go_on.register_hook(let_first_end)
+    first.sum().backward(retain_graph=True)
+    ended.set()
+    thread.join()
+    assert w.grad.item() == pytest.approx(2 * math.e)
+    assert found[0].item() == pytest.approx(3 * math.e)
