@@ -75,4 +75,16 @@ inline T select(bool m, T a, T b) {
   return m ? a : b;
 }
 
+// The type of the parts of a number.
+template <class T>
+struct RealOfType {
+  using type = T;
+};
+template <class T>
+struct RealOfType<Cplx<T>> {
+  using type = T;
+};
+template <class T>
+using RealOf = typename RealOfType<T>::type;
+
 }  // namespace flambeau::FL_ISA

@@ -26,17 +26,6 @@ using SumLaneOf = std::conditional_t<(kKind<T> <= kIntInput && sizeof(T) >= 4), 
 template <class T>
 using SumOut = std::conditional_t<(kKind<T> <= kIntInput), int64_t, T>;
 
-template <class T>
-struct RealOfType {
-  using type = T;
-};
-template <class T>
-struct RealOfType<Cplx<T>> {
-  using type = T;
-};
-template <class T>
-using RealOf = typename RealOfType<T>::type;
-
 // What blocks are gathered in: a double total of float blocks is exact enough for any length.
 template <class L>
 struct WideOfType {

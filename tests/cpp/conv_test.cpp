@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flambeau/core/threadpool.h"
+#include "tests/cpp/each_isa.h"
 
 namespace flambeau {
 namespace {
@@ -146,12 +147,7 @@ void check_once(ConvArgs g, std::mt19937 random) {
 
 template <class T>
 void check(const ConvArgs& g, const std::mt19937& random) {
-  const Isa best = detect_isa();
-  for (int i = 0; i <= int(best); i++) {
-    active_isa = Isa(i);
-    check_once<T>(g, random);
-  }
-  active_isa = best;
+  on_each_isa([&] { check_once<T>(g, random); });
 }
 
 ConvArgs square(int64_t batch, int64_t c_in, int64_t c_out, int64_t size, int64_t kernel,

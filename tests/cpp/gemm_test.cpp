@@ -13,6 +13,7 @@
 
 #include "flambeau/core/threadpool.h"
 #include "flambeau/kernels/pair_unit.h"
+#include "tests/cpp/each_isa.h"
 
 namespace flambeau {
 namespace {
@@ -158,12 +159,7 @@ void check_once(const Case& x) {
 // On every instruction set that this machine has.
 template <class T>
 void check(const Case& x) {
-  const Isa best = detect_isa();
-  for (int i = 0; i <= int(best); i++) {
-    active_isa = Isa(i);
-    check_once<T>(x);
-  }
-  active_isa = best;
+  on_each_isa([&] { check_once<T>(x); });
 }
 
 template <class T>
@@ -301,14 +297,11 @@ void check_dots() {
     std::vector<T> a(n), b(n);
     for (T& value : a) value = T(int(random() % 4095) - 2047) / T(16);
     for (T& value : b) value = T(int(random() % 4095) - 2047) / T(1 + random() % 2);
-    const Isa best = detect_isa();
-    for (int i = 0; i <= int(best); i++) {
-      active_isa = Isa(i);
+    on_each_isa([&] {
       const auto c = product<T>({1, 1, int64_t(n)}, {a, int64_t(n), 1}, {b, 1, int64_t(n)},
                                 std::vector<T>(1), nullptr);
-      EXPECT_EQ(c[0], dot_in_order(a, b)) << n << " of " << name(kDTypeOf<T>) << " at level " << i;
-    }
-    active_isa = best;
+      EXPECT_EQ(c[0], dot_in_order(a, b)) << n << " of " << name(kDTypeOf<T>);
+    });
   }
 }
 TEST(Gemm, OneDotHasTheSameBitsAtEveryLevel) {

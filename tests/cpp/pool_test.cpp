@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "flambeau/core/threadpool.h"
+#include "tests/cpp/each_isa.h"
 
 namespace flambeau {
 namespace {
@@ -197,17 +198,6 @@ std::vector<PoolArgs> cases(bool dilations) {
     if (fits) all.push_back(g);
   }
   return all;
-}
-
-template <class F>
-void on_each_isa(const F& f) {
-  const Isa best = detect_isa();
-  for (int i = 0; i <= int(best); i++) {
-    active_isa = Isa(i);
-    SCOPED_TRACE(i);
-    f();
-  }
-  active_isa = best;
 }
 
 TEST(Pool, Maximum) {

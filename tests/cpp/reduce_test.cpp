@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flambeau/core/threadpool.h"
+#include "tests/cpp/each_isa.h"
 
 namespace flambeau {
 namespace {
@@ -329,16 +330,7 @@ int64_t extent(const Geometry& g) {
          (g.reps - 1) * g.x_reps;
 }
 
-class Reduce : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    best_ = active_isa;
-    if (GetParam() > int(detect_isa())) GTEST_SKIP() << "this processor lacks the instruction set";
-    active_isa = Isa(GetParam());
-  }
-  void TearDown() override { active_isa = best_; }
-  Isa best_;
-};
+class Reduce : public EveryIsa {};
 INSTANTIATE_TEST_SUITE_P(Isa, Reduce, testing::Range(0, kIsas));
 
 TEST_P(Reduce, MatchesPlainLoops) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "flambeau/core/dtype.h"
-#include "flambeau/kernels/kernel.h"
+#include "tests/cpp/each_isa.h"
 
 namespace flambeau::rows_test {
 
@@ -18,17 +18,6 @@ inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 inline constexpr DType kFloats[] = {DType::Float32, DType::Float64, DType::Float16,
                                     DType::BFloat16};
-
-class EveryIsa : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    best_ = active_isa;
-    if (GetParam() > int(detect_isa())) GTEST_SKIP() << "this processor lacks the instruction set";
-    active_isa = Isa(GetParam());
-  }
-  void TearDown() override { active_isa = best_; }
-  Isa best_;
-};
 
 // Memory of one floating type that is written and read as doubles.
 struct Buffer {

@@ -125,6 +125,20 @@ UPPER = V([[2.0, 1.0, -1.0], [0.0, -3.0, 0.5], [0.0, 0.0, 4.0]], "float64")
 NOT_POSITIVE = error(A, type=RuntimeError, match="positive definite")
 RESULT = [S(SPD), S(SPD, upper=True)]
 
+
+def svdvals(name, **more):
+    samples = [S(TALL), S((2, 3, 4)), S((0, 3))]
+    return Op(
+        name,
+        samples,
+        lambda a: np.linalg.svd(a, compute_uv=False),
+        BOTH,
+        tol=LOOSE,
+        second=False,
+        **more,
+    )
+
+
 OPS = [
     Op(
         "_linalg_eigvalsh",
@@ -148,14 +162,7 @@ OPS = [
         ("float64",),
         tol=LOOSE,
     ),
-    Op(
-        "_linalg_svdvals",
-        [S(TALL), S((2, 3, 4)), S((0, 3))],
-        lambda a: np.linalg.svd(a, compute_uv=False),
-        BOTH,
-        tol=LOOSE,
-        second=False,
-    ),
+    svdvals("_linalg_svdvals"),
     Op(
         "_permutation",
         [S(PIVOTS, 4)],
@@ -403,15 +410,7 @@ OPS = [
         grad=False,
         errors=[error((2, 2), driver="gesvd", type=RuntimeError, match="got 'gesvd'")],
     ),
-    Op(
-        "linalg_svdvals",
-        [S(TALL), S((2, 3, 4)), S((0, 3))],
-        lambda a: np.linalg.svd(a, compute_uv=False),
-        BOTH,
-        tol=LOOSE,
-        out=False,
-        second=False,
-    ),
+    svdvals("linalg_svdvals", out=False),
     Op(
         "linalg_tensorinv",
         [S((3, 3), 1), S((2, 3, 6))],

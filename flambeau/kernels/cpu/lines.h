@@ -7,16 +7,6 @@
 
 namespace flambeau::FL_ISA {
 
-template <class T>
-struct RealOfType {
-  using type = T;
-};
-template <class R>
-struct RealOfType<Cplx<R>> {
-  using type = R;
-};
-template <class T>
-using RealOf = typename RealOfType<T>::type;
 // Real numbers of an element, and elements of a register.
 template <class T>
 inline constexpr int kReals = int(sizeof(T) / sizeof(RealOf<T>));
